@@ -1,0 +1,134 @@
+"""Every error that leaves a public function.
+
+    JinjarunError
+    +-- TemplateSyntaxError   the source does not parse in this dialect
+    +-- TemplateRaised        the template called raise_exception
+    +-- RenderError           undefined value, wrong type, unknown filter, test or method
+    +-- LimitExceeded         a limit of `Limits` was reached: not evaluated, never a verdict
+    +-- SandboxViolation      the template reached for the host's objects or for the caller's data
+    +-- InputError            the caller's data is not plain JSON, or too much of it
+    +-- SourceError           there is no usable template where one was looked for
+    +-- WorkerError           a worker process ran out of time or memory, or died
+
+All are picklable, all have `to_dict()`, and `status` is the HTTP status that a server would answer with.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+QUOTE_LIMIT = 200
+"""Characters of a template's own text that a message may quote."""
+
+
+def quote(text: str) -> str:
+    """Text that a stranger wrote, made safe to print: control characters escaped, cut at QUOTE_LIMIT characters."""
+    cut = text[:QUOTE_LIMIT]
+    safe = "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in cut)
+    return safe if len(text) <= QUOTE_LIMIT else f"{safe}... ({len(text)} characters)"
+
+
+class JinjarunError(Exception):
+    """The root. `line` and `column` are 1-based places in the template, None where there is none."""
+
+    status: ClassVar[int] = 500
+    name: ClassVar[str] = "error"
+
+    def __init__(self, message: str, *, line: int | None = None, column: int | None = None, **details: Any) -> None:
+        super().__init__(message)
+        self.message = message
+        self.line = line
+        self.column = column
+        self.details = details
+
+    def __str__(self) -> str:
+        return self.message if self.line is None else f"{self.message} (line {self.line})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore, (type(self), self.message, self.line, self.column, self.details)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON: `type`, `message`, `line`, `column`, `status`, and what the class adds."""
+        return {
+            "type": type(self).__name__,
+            "message": self.message,
+            "line": self.line,
+            "column": self.column,
+            "status": self.status,
+            **self.details,
+        }
+
+
+def _restore(
+    cls: type[JinjarunError], message: str, line: int | None, column: int | None, details: dict[str, Any]
+) -> JinjarunError:
+    return cls(message, line=line, column=column, **details)
+
+
+class TemplateSyntaxError(JinjarunError):
+    """The source does not parse. `details`: `excerpt` (the line with a caret under the place), `hint` (what to do)."""
+
+    status = 400
+    name = "syntax error"
+
+    def __str__(self) -> str:
+        parts = [super().__str__()]
+        parts += [self.details[key] for key in ("excerpt", "hint") if self.details.get(key)]
+        return "\n".join(parts)
+
+
+class TemplateRaised(JinjarunError):
+    """The template itself refused the conversation by `raise_exception(message)`."""
+
+    status = 400
+    name = "raised"
+
+
+class RenderError(JinjarunError):
+    """The template failed while it ran."""
+
+    status = 500
+    name = "render error"
+
+
+class LimitExceeded(JinjarunError):
+    """A limit was reached. `details`: `limit` (a field of `Limits`), `allowed` (its value)."""
+
+    status = 400
+    name = "limit exceeded"
+
+    @property
+    def limit(self) -> str:
+        return str(self.details.get("limit", ""))
+
+    @property
+    def allowed(self) -> int:
+        return int(self.details.get("allowed", 0))
+
+
+class SandboxViolation(JinjarunError):
+    """The template asked for something that no chat template has reason to touch."""
+
+    status = 400
+    name = "sandbox violation"
+
+
+class InputError(JinjarunError):
+    """The caller's data cannot be rendered. `details`: `path`, a place such as `messages[1].content`."""
+
+    status = 400
+    name = "input error"
+
+
+class SourceError(JinjarunError):
+    """No template could be read. `details`: `path`, and `place` inside it where there is one."""
+
+    status = 400
+    name = "source error"
+
+
+class WorkerError(JinjarunError):
+    """A worker process gave no answer. `details`: `reason`, one of "timeout", "memory", "cpu", "crash", "protocol"."""
+
+    status = 503
+    name = "worker error"

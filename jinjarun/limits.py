@@ -1,0 +1,81 @@
+"""What a template may spend (`Limits`) and what one render has spent so far (`Meter`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from jinjarun.errors import LimitExceeded
+
+STEP_BYTES = 16
+"""Bytes of a string that cost one step to make."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds on a template and its renders, the same on every machine and in both dialects.
+
+    A step is a node evaluated, an item visited, or 16 bytes of a string made. Nodes of straight-line code are charged
+    together when it is entered; everything is charged before it is done. Bytes are of UTF-8.
+    """
+
+    source_bytes: int = 256 * 1024
+    tokens: int = 30_000
+    brackets: int = 100
+    steps: int = 500_000
+    string_bytes: int = 4_000_000
+    output_bytes: int = 4_000_000
+    input_bytes: int = 16_000_000
+    items: int = 100_000
+    integer_bits: int = 4096
+    depth: int = 500
+    data_depth: int = 100
+    strftime_chars: int = 64
+
+
+def utf8_size(text: str) -> int:
+    """Bytes of `text` in UTF-8 (three for a lone surrogate)."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
+class Meter:
+    """The account of one render. `steps` counts down; everything else is compared where it happens."""
+
+    __slots__ = ("depth", "limits", "steps")
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.steps = limits.steps
+        self.depth = 0
+
+    @property
+    def spent(self) -> int:
+        """Steps taken so far."""
+        return self.limits.steps - self.steps
+
+    def charge(self, steps: int) -> None:
+        self.steps -= steps
+        if self.steps < 0:
+            raise self.exceeded("steps")
+
+    def string(self, size: int) -> None:
+        """A string of `size` bytes is about to be made."""
+        if size > self.limits.string_bytes:
+            raise self.exceeded("string_bytes")
+        self.steps -= size // STEP_BYTES
+        if self.steps < 0:
+            raise self.exceeded("steps")
+
+    def items(self, count: int) -> None:
+        """A list, object or range of `count` items is about to be made or walked."""
+        if count > self.limits.items:
+            raise self.exceeded("items")
+        self.charge(count)
+
+    def integer(self, value: int) -> int:
+        if -(1 << 63) <= value < 1 << 63 or value.bit_length() <= self.limits.integer_bits:
+            return value
+        raise self.exceeded("integer_bits")
+
+    def exceeded(self, limit: str) -> LimitExceeded:
+        allowed = getattr(self.limits, limit)
+        return LimitExceeded(f"limit exceeded: {limit} (allowed {allowed:,})", limit=limit, allowed=allowed)
