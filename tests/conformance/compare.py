@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
-from jinjarun.template import Rendered, Template
-
 from jinjarun.errors import JinjarunError
+from jinjarun.template import Rendered, Template
 from tests.conformance.golden import Case, merged
 
 KNOWN_FILE = Path(__file__).with_name("known_differences.json")
