@@ -6,7 +6,7 @@ The real templates give the same prompts as a real llama-server at the end of th
 from __future__ import annotations
 
 import json
-import os.path
+from itertools import takewhile
 from typing import Any
 
 import pytest
@@ -80,7 +80,7 @@ def result(text: str, number: int = 1) -> dict[str, Any]:
 
 
 def shared_prefix(first: str, second: str) -> int:
-    return len(os.path.commonprefix([first, second]))
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False)))
 
 
 def test_example_1_flat(dialect: str) -> None:

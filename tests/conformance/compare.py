@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import traceback
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -104,6 +104,11 @@ class Account:
     @property
     def rows(self) -> list[tuple[Case, str]]:
         return [row for rows in self.differing.values() for row in rows]
+
+    def without(self, ids: Container[str]) -> Account:
+        """The same account with the rows of these ids taken for agreeing."""
+        rows = {group: [row for row in rows if row[0].id not in ids] for group, rows in self.differing.items()}
+        return Account(self.checked, {group: left for group, left in rows.items() if left}, self.skipped)
 
     def table(self, limit: int | None = None) -> str:
         """`agreeing / checked  group`, the worst groups first, only those that differ."""

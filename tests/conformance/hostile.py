@@ -1,0 +1,159 @@
+"""Templates that attack whoever renders them: their reader, and what must be true after each."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from jinjarun.errors import JinjarunError, LimitExceeded
+from jinjarun.template import Template
+from tests.conformance.golden import DATA, lines
+
+CPU_SECONDS = 1.5
+MEGABYTES = 150
+"""What one row may cost beyond importing the package and one trivial render."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attack:
+    """`expect`: by dialect, what may happen: "ok", "limit" (LimitExceeded), "error" (another error of the tree)."""
+
+    id: str
+    kind: str
+    source: str
+    context: dict[str, Any]
+    danger: str
+    expect: dict[str, list[str]]
+
+
+class Saves:
+    """An object with methods that no template may call."""
+
+    def save(self, path: str) -> NoReturn:
+        raise AssertionError(f"a template called a method of the caller's object with {path!r}")
+
+    close = save
+
+
+class Explodes:
+    """An object whose every special method leaves by an exception that nobody expects."""
+
+    def __str__(self) -> NoReturn:
+        raise KeyboardInterrupt("from __str__")
+
+    def __eq__(self, other: object) -> NoReturn:
+        raise SystemExit(77)
+
+    def __hash__(self) -> int:
+        return 1
+
+    def __lt__(self, other: object) -> NoReturn:
+        raise SystemExit(78)
+
+
+def nested(depth: int) -> list[Any] | int:
+    value: list[Any] | int = 1
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+def cycle() -> list[Any]:
+    value: list[Any] = [1]
+    value.append(value)
+    return value
+
+
+SPECIAL: dict[str, Any] = {
+    "cyclic": lambda: {"cyc": cycle()},
+    "nan": lambda: {"nan": math.nan, "inf": math.inf},
+    "deep": lambda: {"deep": nested(5000)},
+    "mutables": lambda: {"arr": deque([1]), "st": {1}, "ba": bytearray(b"x")},
+    "richobj": lambda: {"obj": Saves()},
+    "badstr": lambda: {"obj": Explodes()},
+    "evilops": lambda: {"obj": Explodes()},
+    "bigint": lambda: {"big": 10**100_000},
+    "hashcoll": lambda: {"d": {number * (2**61 - 1): 1 for number in range(5000)}},
+    "bytes": lambda: {"b": b"\xff\x00a"},
+    "bigmsg": lambda: {"messages": [{"role": "user", "content": "x" * 10**7}]},
+}
+"""What JSON cannot hold, by the name that a row gives it under "$special": added to the row's context."""
+
+
+def built(value: Any) -> Any:
+    """A value of a row with `{"parts": [[text, count], ...]}` written out as text."""
+    if isinstance(value, dict):
+        if value.keys() == {"parts"}:
+            return "".join(text * count for text, count in value["parts"])
+        return {key: built(item) for key, item in value.items()}
+    return [built(item) for item in value] if isinstance(value, list) else value
+
+
+def attack(row: dict[str, Any]) -> Attack:
+    context = dict(row["context"])
+    special = context.pop("$special", None)
+    added = SPECIAL[special]() if special is not None else {}
+    return Attack(
+        id=row["id"],
+        kind=row["class"],
+        source=built(row["template"]),
+        context={**built(context), **added},
+        danger=row["danger"],
+        expect=row["expect"],
+    )
+
+
+def rows() -> list[dict[str, Any]]:
+    return list(lines(DATA / "hostile.jsonl"))
+
+
+def fingerprint(value: Any) -> list[Any]:
+    """A flat account of the caller's data that shows any change of it, and calls none of its methods."""
+    marks: list[Any] = []
+    seen: set[int] = set()
+    todo = [value]
+    while todo:
+        item = todo.pop()
+        if type(item) in (dict, list):
+            marks.append((type(item), id(item), len(item)))
+            if id(item) not in seen:
+                seen.add(id(item))
+                todo.extend(item if type(item) is list else [part for pair in item.items() for part in pair])
+        elif type(item) in (str, int, bool, type(None)):
+            marks.append(item)
+        else:
+            marks.append(repr(item) if type(item) in (float, deque, set, bytearray, bytes) else id(item))
+    return marks
+
+
+def outcome(case: Attack, dialect: str) -> str:
+    """ "ok", "limit" or "error"; anything else is a description of what must never leave the library."""
+    try:
+        Template(case.source, dialect=dialect).render_context(case.context, now=0)
+    except LimitExceeded:
+        return "limit"
+    except JinjarunError:
+        return "error"
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt) and not error.args:
+            raise
+        return f"{type(error).__name__} left the library: {str(error)[:200]}"
+    return "ok"
+
+
+def faults(case: Attack, dialect: str) -> Iterator[str]:
+    """Everything that is wrong after the attack, memory aside; nothing where all is well."""
+    before = fingerprint(case.context)
+    start = time.process_time()
+    got = outcome(case, dialect)
+    seconds = time.process_time() - start
+    if got not in case.expect[dialect]:
+        yield f"{case.id} {dialect}: {got}, expected {' or '.join(case.expect[dialect])} ({case.danger})"
+    if seconds > CPU_SECONDS:
+        yield f"{case.id} {dialect}: {seconds:.2f} s of CPU, allowed {CPU_SECONDS}"
+    if fingerprint(case.context) != before:
+        yield f"{case.id} {dialect}: the caller's data changed"
