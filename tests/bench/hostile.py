@@ -1,0 +1,88 @@
+"""What each hostile template costs: `python -m tests.bench.hostile [--top N]`.
+
+Each row runs in a forked child, after the package was imported and one trivial template rendered, so that CPU time
+and peak memory are those of the row alone. Linux only (it reads /proc). Exit code 1 where a row breaks its bounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from tests.conformance.golden import ENGINES
+from tests.conformance.hostile import CPU_SECONDS, MEGABYTES, Attack, attack, faults, outcome, rows
+
+WALL_SECONDS = 20
+"""A child is stopped after so much CPU time, for a row that never ends."""
+
+
+def peak_megabytes() -> float:
+    """The highest resident memory of this process since the last `forget_peak`."""
+    status = Path("/proc/self/status").read_text(encoding="utf-8")
+    return int(status.split("VmHWM:")[1].split()[0]) * 1024 / 1e6
+
+
+def forget_peak() -> None:
+    Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")
+
+
+def measured(row: dict[str, Any], dialect: str) -> dict[str, Any]:
+    """Runs in the child: the row's faults, CPU seconds and megabytes."""
+    case = attack(row)
+    forget_peak()
+    before, start = peak_megabytes(), time.process_time()
+    found = list(faults(case, dialect))
+    seconds, megabytes = time.process_time() - start, peak_megabytes() - before
+    if megabytes > MEGABYTES:
+        found.append(f"{case.id} {dialect}: {megabytes:.0f} MB, allowed {MEGABYTES}")
+    return {"id": case.id, "dialect": dialect, "seconds": seconds, "megabytes": megabytes, "faults": found}
+
+
+def in_child(row: dict[str, Any], dialect: str) -> dict[str, Any]:
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.close(reader)
+            resource.setrlimit(resource.RLIMIT_CPU, (WALL_SECONDS, WALL_SECONDS))
+            with os.fdopen(writer, "w") as pipe:
+                json.dump(measured(row, dialect), pipe)
+        finally:
+            os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as pipe:
+        text = pipe.read()
+    os.waitpid(child, 0)
+    if text:
+        answer: dict[str, Any] = json.loads(text)
+        return answer
+    died = f"{row['id']} {dialect}: the process died or ran for {WALL_SECONDS} s of CPU ({row['danger']})"
+    return {"id": row["id"], "dialect": dialect, "seconds": 0.0, "megabytes": 0.0, "faults": [died]}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.hostile", description=__doc__.splitlines()[0])
+    parser.add_argument("--top", type=int, default=5, metavar="N", help="the N dearest rows to print (default 5)")
+    args = parser.parse_args()
+
+    trivial = Attack("trivial", "", "{{ messages[0].content }}", {"messages": [{"content": "x"}]}, "", {})
+    for dialect in ENGINES:
+        if outcome(trivial, dialect) != "ok":
+            sys.exit(f"the trivial template does not render in the {dialect} dialect")
+    answers = [in_child(row, dialect) for row in rows() for dialect in ENGINES]
+    found = [fault for answer in answers for fault in answer["faults"]]
+    print("\n".join(found) or f"{len(answers)} hostile renders end as they should")
+    for key, unit, bound in (("seconds", "s of CPU", CPU_SECONDS), ("megabytes", "MB", MEGABYTES)):
+        dearest = sorted(answers, key=lambda answer: -answer[key])[: args.top]
+        print(f"most {unit} (allowed {bound}): " + ", ".join(f"{a['id']} {a['dialect']} {a[key]:.2f}" for a in dearest))
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
