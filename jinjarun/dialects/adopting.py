@@ -1,0 +1,84 @@
+"""The caller's data on its way in: plain JSON only, copied, bounded."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from jinjarun.errors import InputError
+from jinjarun.limits import utf8_size
+from jinjarun.runtime.text import Origin, Text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from jinjarun.runtime.run import Run
+
+
+class Adopter:
+    """Copies a context. With `spans` every string becomes a Text that knows its path, an object of its own."""
+
+    def __init__(
+        self, run: Run, *, string: Callable[[str], str], integer: Callable[[int], Any], spans: bool
+    ) -> None:
+        self.limits = run.limits
+        self.run = run
+        self.string = string
+        self.integer = integer
+        self.spans = spans
+        self.size = 0
+
+    def context(self, context: Mapping[str, Any]) -> dict[str, Any]:
+        result = {}
+        for name, value in context.items():
+            if type(name) is not str:
+                raise InputError("a variable's name must be a string", path=f"[{type(name).__name__}]")
+            result[self.string(name)] = self.value(value, name, 1)
+        return result
+
+    def value(self, value: Any, path: str, depth: int) -> Any:
+        kind = type(value)
+        if kind is str:
+            self.spend(len(value) if value.isascii() else utf8_size(value), path)
+            text = self.string(value)
+            return Text.of(text, Origin(is_input=True, place=path)) if self.spans else text
+        if value is None or kind is bool:
+            return value
+        if kind is int:
+            if value.bit_length() > self.limits.integer_bits:
+                raise InputError(f"an integer of more than {self.limits.integer_bits} bits at {path}", path=path)
+            return self.integer(value)
+        if kind is float:
+            if not math.isfinite(value):
+                raise InputError(f"{value} is no JSON at {path}: use null or a string", path=path)
+            return value
+        if depth > self.limits.data_depth:
+            raise InputError(
+                f"data nested deeper than {self.limits.data_depth} levels (or containing itself) at {path[:200]}",
+                path=path[:200],
+            )
+        if kind is list or kind is tuple:
+            self.spend(8 * len(value), path)
+            if len(value) > self.limits.items:
+                raise InputError(f"more than {self.limits.items:,} items at {path}", path=path)
+            return [self.value(item, f"{path}[{i}]", depth + 1) for i, item in enumerate(value)]
+        if kind is dict:
+            return self.object(value, path, depth)
+        raise InputError(f"{kind.__name__} is no plain JSON at {path}: convert it first", path=path)
+
+    def object(self, value: dict[Any, Any], path: str, depth: int) -> dict[str, Any]:
+        self.spend(8 * len(value), path)
+        if len(value) > self.limits.items:
+            raise InputError(f"more than {self.limits.items:,} keys at {path}", path=path)
+        result = {}
+        for key, item in value.items():
+            if type(key) is not str:
+                raise InputError(f"a key of type {type(key).__name__} at {path}: JSON has strings only", path=path)
+            self.spend(len(key), path)
+            result[self.string(key)] = self.value(item, f"{path}.{key}", depth + 1)
+        return result
+
+    def spend(self, size: int, path: str) -> None:
+        self.size += size
+        if self.size > self.limits.input_bytes:
+            raise InputError(f"more than {self.limits.input_bytes:,} bytes of input, at {path}", path=path)

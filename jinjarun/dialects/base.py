@@ -1,0 +1,132 @@
+"""What a dialect fills in. The compiler and the runtime know nothing else of it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from jinjarun.runtime.macro import Macro
+    from jinjarun.runtime.run import Run
+    from jinjarun.runtime.scope import Env
+    from jinjarun.syntax.rules import SyntaxRules
+
+
+class Dialect(ABC):
+    """How one engine reads and runs templates. Values are Python objects; which ones, the dialect says."""
+
+    name: ClassVar[str]
+    version: ClassVar[str]
+    syntax: ClassVar[SyntaxRules]
+
+    # Scopes
+    lexical_macros: ClassVar[bool]
+    """A macro sees the variables where it was defined (Jinja2), not those where it is called (llama.cpp)."""
+    scoped_blocks: ClassVar[bool]
+    """`set` inside a set, filter, else or generation block, or in one iteration, ends with it (Jinja2)."""
+    lazy_loops: ClassVar[bool]
+    """The condition of a loop is asked as the loop goes on (Jinja2), not for all items before it starts (llama.cpp)."""
+    partial_output: ClassVar[bool]
+    """What an `if` wrote before a `break` inside it stays (Jinja2); llama.cpp loses it with the statement."""
+
+    # Expressions
+    concat_first: ClassVar[bool]
+    """`~` binds tighter than `+` and `-` (Jinja2); else the three are one level."""
+    chained_comparisons: ClassVar[bool]
+    """`a < b < c` compares neighbours (Jinja2); else it compares `a < b` with `c`."""
+    ordered_keywords: ClassVar[bool]
+    """Keyword arguments stay among the others, as values of their own (llama.cpp)."""
+
+    binary: ClassVar[Mapping[str, Callable[[Run, Any, Any], Any]]]
+    """`+ - * / // % ** ~ == != < <= > >= in` and `not in`."""
+    unary: ClassVar[Mapping[str, Callable[[Run, Any], Any]]]
+    """`-` and `+`; `not` is the truth of the value as Python sees it."""
+    undefined_type: ClassVar[type]
+    dict_methods: ClassVar[frozenset[str]]
+    """Names that after a dot on a dict are not its keys."""
+
+    @abstractmethod
+    def globals(self) -> dict[str, Any]:
+        """The variables that are there without a caller; called once a render."""
+
+    @abstractmethod
+    def adopt(self, context: Mapping[str, Any], run: Run, *, spans: bool) -> dict[str, Any]:
+        """The caller's data as values of the dialect, copied; raises InputError with a path for what is not JSON."""
+
+    @abstractmethod
+    def literal(self, text: str) -> str:
+        """A string of the template as the dialect keeps strings."""
+
+    @abstractmethod
+    def undefined(self, name: str) -> Any:
+        """The value of a variable that is not there."""
+
+    @abstractmethod
+    def missing_else(self) -> Any:
+        """The value of an inline `if` without an `else` that was not taken."""
+
+    @abstractmethod
+    def text(self, run: Run, value: Any) -> str:
+        """What `{{ value }}` writes; `value` is not a str."""
+
+    @abstractmethod
+    def encode(self, text: str) -> bytes:
+        """A string of the dialect in UTF-8."""
+
+    @abstractmethod
+    def attribute(self, run: Run, value: Any, name: str) -> Any:
+        """`value.name`."""
+
+    @abstractmethod
+    def item(self, run: Run, value: Any, key: Any) -> Any:
+        """`value[key]`."""
+
+    @abstractmethod
+    def slice(self, run: Run, value: Any, start: Any, stop: Any, step: Any) -> Any:
+        """`value[start:stop:step]`; `...` stands for a bound that was not written."""
+
+    @abstractmethod
+    def call(self, env: Env, callee: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """`callee(*args, **kwargs)`, called where the variables are `env`."""
+
+    @abstractmethod
+    def bind(self, macro: Macro, env: Env, calling: Env, args: list[Any], kwargs: dict[str, Any]) -> None:
+        """Set the parameters of `macro` in `env`, the scope of its body; it is called where the variables are `calling`."""
+
+    @abstractmethod
+    def set_attribute(self, run: Run, value: Any, name: str, new: Any) -> None:
+        """`{% set value.name = new %}`."""
+
+    @abstractmethod
+    def make_dict(self, run: Run, pairs: list[tuple[Any, Any]]) -> Any:
+        """`{key: value, ...}`."""
+
+    @abstractmethod
+    def iterate(self, run: Run, value: Any, *, unpacked: bool) -> Iterable[Any]:
+        """The items that `for` visits; `unpacked` where it has several targets."""
+
+    @abstractmethod
+    def unpack(self, run: Run, value: Any, count: int) -> list[Any]:
+        """The items of `value` for `count` targets."""
+
+    @abstractmethod
+    def loop(self, run: Run, items: Iterable[Any], recurse: Callable[..., Any] | None, depth: int) -> Iterator[Any]:
+        """Pairs of an item and the variable `loop` in its iteration."""
+
+    @abstractmethod
+    def methods(self, name: str) -> Mapping[type, Callable[..., Any]]:
+        """By type of receiver, what `receiver.name(...)` calls as `(run, receiver, *args, **kwargs)`."""
+
+    @abstractmethod
+    def filter(self, name: str) -> Callable[..., Any] | None:
+        """What `value | name(...)` calls as `(run, value, *args, **kwargs)`; None where no filter has that name."""
+
+    @abstractmethod
+    def test(self, name: str) -> Callable[..., Any] | None:
+        """What `value is name(...)` calls as `(run, value, *args, **kwargs)`; None where no test has that name."""
+
+    def keyword(self, name: str, value: Any) -> Any:
+        """A keyword argument as a value of its own; called only with `ordered_keywords`."""
+        raise NotImplementedError

@@ -1,0 +1,73 @@
+"""Macros and callers: functions whose body is template text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jinjarun.dialects.base import Dialect
+    from jinjarun.runtime.scope import Env
+
+
+class Macro:
+    """`name(parameters)`: renders `body` in a scope of its own and gives its text.
+
+    `defaults` has a closure for each parameter that has one, by name. `height` is the depth of the body's tree, which
+    counts against the depth limit while the macro is active. `special` holds those of "caller", "kwargs" and "varargs"
+    that the body reads.
+    """
+
+    __slots__ = ("body", "defaults", "env", "finish", "height", "masked", "name", "parameters", "special")
+
+    def __init__(
+        self,
+        name: str,
+        parameters: tuple[str, ...],
+        defaults: dict[str, Callable[[Env], Any]],
+        body: Callable[[Env], Any],
+        finish: Callable[[Env, list[str]], str],
+        height: int,
+        special: frozenset[str],
+        masked: tuple[str, ...],
+    ) -> None:
+        self.name = name
+        self.parameters = parameters
+        self.defaults = defaults
+        self.body = body
+        self.finish = finish
+        self.height = height
+        self.special = special
+        self.masked = masked
+        self.env: Env | None = None
+
+    def defined_in(self, env: Env | None) -> Macro:
+        """This macro as a value that sees the variables `env`; None: those where it is called."""
+        macro = Macro(
+            self.name,
+            self.parameters,
+            self.defaults,
+            self.body,
+            self.finish,
+            self.height,
+            self.special,
+            self.masked,
+        )
+        macro.env = env
+        return macro
+
+    def render(self, dialect: Dialect, calling: Env, args: list[Any], kwargs: dict[str, Any]) -> str:
+        """The text of one call from where the variables are `calling`."""
+        run = calling.run
+        run.depth += self.height
+        if run.depth > run.limits.depth:
+            raise run.exceeded("depth")
+        env = (calling if self.env is None else self.env).child()
+        for name in self.masked:
+            env.pop(name, None)
+        dialect.bind(self, env, calling, args, kwargs)
+        out = env.capture()
+        self.body(env)
+        run.depth -= self.height
+        return self.finish(env, out)

@@ -1,0 +1,120 @@
+"""Variables: at run time an `Env`, while compiling a `Scope`.
+
+An Env is a dict of all the variables in sight, copied where a scope begins. That is literally what llama.cpp does;
+for Jinja2, which resolves names while compiling, a `Scope` finds the two cases in which a copy would show too much:
+a name that a scope assigns is hidden before its first assignment (`masked`), and starts anew in each iteration of a
+loop (`stores`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from jinjarun.syntax import nodes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jinjarun.runtime.run import Run
+
+
+class Env(dict[str, Any]):
+    """The variables in sight, the render they belong to, and where output goes. A name not there is undefined."""
+
+    __slots__ = ("out", "run", "write")
+    run: Run
+    out: list[str]
+    write: Callable[[str], None]
+
+    def __missing__(self, name: str) -> Any:
+        return self.run.undefined(name)
+
+    def child(self) -> Env:
+        """A scope inside this one."""
+        run = self.run
+        run.steps -= len(self) >> 4
+        env = Env(self)
+        env.run = run
+        env.out = self.out
+        env.write = self.write
+        return env
+
+    def capture(self) -> list[str]:
+        """Send output to a new list, which is returned."""
+        out: list[str] = []
+        self.out = out
+        self.write = out.append
+        return out
+
+
+class Scope:
+    """What one scope of a template assigns. `stores` maps each name to whether every way through assigns it."""
+
+    def __init__(self, body: list[nodes.Stmt], outer: Scope | None) -> None:
+        self.outer = outer
+        self.stores: dict[str, bool] = {}
+        self.parameters: set[str] = set()
+        self._stored: set[str] = set()
+        self._loaded: set[str] = set()
+        _collect(body, self.stores, always=True)
+
+    def load(self, name: str) -> None:
+        """A name is read here, in the order of the source."""
+        if name not in self._stored:
+            self._loaded.add(name)
+
+    def store(self, name: str) -> None:
+        self._stored.add(name)
+
+    def knows(self, name: str) -> bool:
+        return name in self.stores or name in self._loaded or name in self.parameters
+
+    def masked(self) -> list[str]:
+        """Names that are undefined here until assigned, though a variable of the caller may have that name."""
+        return [
+            name
+            for name, always in self.stores.items()
+            if always and name not in self._loaded and name not in self.parameters and not self._known_outside(name)
+        ]
+
+    def _known_outside(self, name: str) -> bool:
+        scope = self.outer
+        while scope is not None:
+            if scope.knows(name):
+                return True
+            scope = scope.outer
+        return False
+
+
+def _collect(body: list[nodes.Stmt], stores: dict[str, bool], *, always: bool) -> None:
+    for stmt in body:
+        if isinstance(stmt, (nodes.Set, nodes.SetBlock)):
+            for name in target_names(stmt.target):
+                stores[name] = stores.get(name, False) or always
+        elif isinstance(stmt, nodes.Macro):
+            stores[stmt.name] = stores.get(stmt.name, False) or always
+        elif isinstance(stmt, nodes.If):
+            _collect_branches(stmt, stores, always=always)
+        elif isinstance(stmt, nodes.Autoescape):
+            _collect(stmt.body, stores, always=always)
+
+
+def _collect_branches(stmt: nodes.If, stores: dict[str, bool], *, always: bool) -> None:
+    # Jinja2 counts three ways through an `if`: its body, all of its elifs together, and its else.
+    ways: list[dict[str, bool]] = [{}, {}, {}]
+    _collect(stmt.branches[0].body, ways[0], always=True)
+    for branch in stmt.branches[1:]:
+        _collect(branch.body, ways[1], always=True)
+    _collect(stmt.otherwise or [], ways[2], always=True)
+    for name in [name for way in ways for name in way]:
+        everywhere = all(name in way for way in ways)
+        stores[name] = stores.get(name, False) or (always and everywhere)
+
+
+def target_names(target: nodes.Expr) -> list[str]:
+    """The variables that an assignment to `target` sets; assigning to an attribute sets none."""
+    if isinstance(target, nodes.Name):
+        return [target.name]
+    if isinstance(target, nodes.TupleExpr):
+        return [name for item in target.items for name in target_names(item)]
+    return []

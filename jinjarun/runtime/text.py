@@ -1,0 +1,100 @@
+"""Strings that know their origin.
+
+With spans on, every string of a render that stems from an input or from a literal is a `Text`: a str that also holds
+the pieces it was made of and where each came from. A plain str met there was computed (a number printed, JSON written).
+`is_input` follows llama.cpp's rules for the parts of its strings (common/jinja/string.cpp): joining keeps the parts,
+case and trimming work part by part, and what rebuilds a string (replace, split, indent, slices) yields one part, which
+counts as input only if all of the source did.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+
+class Origin(NamedTuple):
+    """Where a piece of text stems from: `place` is "line 12" of the template or a path such as "messages[1].content"."""
+
+    is_input: bool
+    place: str
+
+
+COMPUTED = Origin(is_input=False, place="")
+"""Of text that no literal and no input holds as it stands."""
+
+
+class Text(str):
+    """A str made of `parts`, each a piece and its Origin; the pieces joined are the string."""
+
+    __slots__ = ("parts",)
+    parts: tuple[tuple[str, Origin], ...]
+
+    @classmethod
+    def of(cls, text: str, origin: Origin) -> Text:
+        self = cls(text)
+        self.parts = ((text, origin),)
+        return self
+
+    @classmethod
+    def joined(cls, parts: Iterable[tuple[str, Origin]]) -> Text:
+        kept = tuple(parts)
+        self = cls("".join([piece for piece, _ in kept]))
+        self.parts = kept
+        return self
+
+
+def parts_of(text: str) -> tuple[tuple[str, Origin], ...]:
+    return text.parts if type(text) is Text else ((str(text), COMPUTED),)
+
+
+def join(texts: Iterable[str]) -> Text:
+    """The texts one after the other, all parts kept."""
+    parts: list[tuple[str, Origin]] = []
+    for text in texts:
+        parts += parts_of(text)
+    return Text.joined(parts)
+
+
+def map_parts(function: Callable[[str], str], text: str) -> str:
+    """`function` on each part by itself, as llama.cpp changes case; on a plain str just `function(text)`."""
+    if type(text) is not Text:
+        return function(text)
+    return Text.joined((function(piece), origin) for piece, origin in text.parts)
+
+
+def strip_parts(text: str, chars: str, *, left: bool, right: bool) -> str:
+    """`text` without leading and trailing `chars`, part by part from the ends."""
+    if type(text) is not Text:
+        if left and right:
+            return text.strip(chars)
+        return text.lstrip(chars) if left else text.rstrip(chars)
+    parts = list(text.parts)
+    while left and parts:
+        piece, origin = parts[0]
+        piece = piece.lstrip(chars)
+        if piece:
+            parts[0] = (piece, origin)
+            break
+        del parts[0]
+    while right and parts:
+        piece, origin = parts[-1]
+        piece = piece.rstrip(chars)
+        if piece:
+            parts[-1] = (piece, origin)
+            break
+        del parts[-1]
+    return Text.joined(parts)
+
+
+def derived(result: str, source: str) -> str:
+    """`result`, rebuilt from `source`: one part, input only if all of the source was."""
+    if type(source) is not Text:
+        return result
+    origins = [origin for _, origin in source.parts]
+    if all(origin.is_input for origin in origins):
+        place = origins[0].place if origins else ""
+        return Text.of(result, Origin(is_input=True, place=place))
+    return Text.of(result, next(origin for origin in origins if not origin.is_input))

@@ -1,0 +1,233 @@
+"""`Template`: the one door to the interpreter."""
+
+from __future__ import annotations
+
+import codecs
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from jinjarun.dialects import dialect_named
+from jinjarun.errors import InputError, JinjarunError
+from jinjarun.limits import Limits
+from jinjarun.runtime.clock import resolve_now
+from jinjarun.runtime.compiler import Program, compile_template
+from jinjarun.runtime.failures import converted
+from jinjarun.runtime.run import Run
+from jinjarun.runtime.scope import Env
+from jinjarun.runtime.text import parts_of
+from jinjarun.syntax.parser import parse
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+    from types import FrameType
+
+    from jinjarun.runtime.trace import Trace
+
+FRAMES_PER_LEVEL = 4
+"""Python frames that one level of a template's tree may take."""
+SPARE_FRAMES = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A stretch of the output with one origin: code points `start` to `end` of the text.
+
+    `origin` is "line 12" of the template, or a path into the input such as "messages[1].content".
+    """
+
+    start: int
+    end: int
+    text: str
+    is_input: bool
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """What a render gave.
+
+    `text` is str, with U+FFFD for bytes that are not UTF-8 (llama.cpp slices bytes); `data` the bytes themselves.
+    `spans` cover the text in order without gaps; empty unless asked for. `cost` is the number of steps taken, `reached`
+    a byte for each of the template's branches.
+    """
+
+    text: str
+    data: bytes
+    spans: tuple[Span, ...]
+    cost: int
+    reached: bytes
+
+
+class Template:
+    """A chat template as one engine reads it.
+
+    `dialect` is "llama.cpp" (build b11434) or "transformers" (5.24, on Jinja2 3.1.6). Parsing happens here and raises
+    TemplateSyntaxError or LimitExceeded. A Template may be rendered from many threads.
+    """
+
+    def __init__(self, source: str, dialect: str = "llama.cpp", limits: Limits | None = None) -> None:
+        if not isinstance(source, str):
+            raise InputError(f"a template is a str, not {type(source).__name__}", path="source")
+        self.source = source
+        self.limits = limits if limits is not None else Limits()
+        self._dialect = dialect_named(dialect)
+        self._tree = parse(source, self._dialect.syntax, self.limits)
+        _make_room(self.limits)
+        self._program = compile_template(self._tree, self._dialect, self.limits)
+        self._watched: Program | None = None
+
+    @property
+    def dialect(self) -> str:
+        return self._dialect.name
+
+    @property
+    def branches(self) -> list[tuple[int, str]]:
+        """Line and kind ("if", "elif", "else", "for", "for-else") of each branch, in the order of `Rendered.reached`."""
+        return list(self._program.branches)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Every variable name that the template reads anywhere, its own included."""
+        return self._program.names
+
+    def render(
+        self,
+        messages: list[dict[str, Any]],
+        *,
+        tools: list[dict[str, Any]] | None = None,
+        add_generation_prompt: bool = True,
+        bos_token: str = "",
+        eos_token: str = "",
+        variables: Mapping[str, Any] | None = None,
+        now: datetime | float | None = None,
+        spans: bool = False,
+    ) -> Rendered:
+        """The text of a conversation as the bare template writes it; see `serving` for what servers do around it.
+
+        `messages` and `tools` have the shape of OpenAI's chat API. As the engines do, `tools` is null in transformers
+        and absent in llama.cpp where there are none. `variables` are added last. `now` is an aware datetime, a naive
+        one (the wall clock), a Unix timestamp (read as UTC) or None for this moment.
+        """
+        check_conversation(messages, tools)
+        context: dict[str, Any] = {
+            "messages": messages,
+            "add_generation_prompt": add_generation_prompt,
+            "bos_token": bos_token,
+            "eos_token": eos_token,
+        }
+        if self.dialect == "transformers":
+            context |= {"tools": tools, "documents": None}
+        elif tools:
+            context["tools"] = tools
+        if variables is not None:
+            context |= variables
+        return self.render_context(context, now=now, spans=spans)
+
+    def render_context(
+        self, context: Mapping[str, Any], *, now: datetime | float | None = None, spans: bool = False
+    ) -> Rendered:
+        """The text for exactly these variables, nothing added."""
+        run = Run(self.limits, resolve_now(now), self._dialect.undefined, len(self._program.branches))
+        out = self._execute(context, run, watched=spans)
+        return self._rendered(out, run, spans=spans)
+
+    def trace_context(
+        self, context: Mapping[str, Any], trace: Trace, *, now: datetime | float | None = None
+    ) -> tuple[dict[str, Any], str | None, JinjarunError | None]:
+        """A render that fills `trace`: the context as it was adopted (whose objects the trace knows), the text, and
+        the error where it failed."""
+        run = Run(self.limits, resolve_now(now), self._dialect.undefined, len(self._program.branches), trace)
+        adopted = self._dialect.adopt(context, run, spans=True)
+        try:
+            out = self._run(adopted, run, self._watched_program())
+            return adopted, self._rendered(out, run, spans=False).text, None
+        except JinjarunError as error:
+            return adopted, None, error
+
+    def _watched_program(self) -> Program:
+        if self._watched is None:
+            _make_room(self.limits)
+            self._watched = compile_template(self._tree, self._dialect, self.limits, watched=True)
+        return self._watched
+
+    def _execute(self, context: Mapping[str, Any], run: Run, *, watched: bool) -> list[str]:
+        if not hasattr(context, "items"):
+            raise InputError(f"a context is a mapping, not {type(context).__name__}", path="context")
+        adopted = self._dialect.adopt(context, run, spans=watched)
+        return self._run(adopted, run, self._watched_program() if watched else self._program)
+
+    def _run(self, adopted: dict[str, Any], run: Run, program: Program) -> list[str]:
+        env = Env(self._dialect.globals())
+        env.update(adopted)
+        env.run = run
+        run.root = env
+        run.depth = program.height
+        for name in program.masked:
+            env.pop(name, None)
+        out = env.capture()
+        _make_room(self.limits)
+        try:
+            program.body(env)
+        except JinjarunError:
+            raise
+        except Exception as error:
+            raise converted(error) from None
+        return out
+
+    def _rendered(self, out: list[str], run: Run, *, spans: bool) -> Rendered:
+        size = sum(map(len, out))
+        if size > run.limits.output_bytes:
+            raise run.exceeded("output_bytes")
+        run.charge(size // 16)
+        joined = "".join(out)
+        data = self._dialect.encode(joined)
+        if len(data) > run.limits.output_bytes:
+            raise run.exceeded("output_bytes")
+        text = joined if len(data) == size and joined.isascii() else data.decode("utf-8", "replace")
+        found = self._spans(out) if spans else ()
+        return Rendered(text, data, found, run.spent, bytes(run.reached))
+
+    def _spans(self, out: list[str]) -> tuple[Span, ...]:
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        spans: list[Span] = []
+        parts = [part for text in out for part in parts_of(text)]
+        at = 0
+        for i, (piece, origin) in enumerate(parts):
+            text = decoder.decode(self._dialect.encode(piece), final=i == len(parts) - 1)
+            if not text:
+                continue
+            last = spans[-1] if spans else None
+            if last is not None and last.is_input == origin.is_input and last.origin == origin.place:
+                spans[-1] = Span(last.start, at + len(text), last.text + text, last.is_input, last.origin)
+            else:
+                spans.append(Span(at, at + len(text), text, origin.is_input, origin.place))
+            at += len(text)
+        return tuple(spans)
+
+
+def check_conversation(messages: Any, tools: Any) -> None:
+    """Raises InputError unless `messages` is a list of objects and `tools` a list or None."""
+    if not isinstance(messages, (list, tuple)):
+        raise InputError(f"messages must be a list, not {type(messages).__name__}", path="messages")
+    for i, message in enumerate(messages):
+        if not isinstance(message, dict):
+            raise InputError(f"messages[{i}] must be an object, not {type(message).__name__}", path=f"messages[{i}]")
+    if tools is not None and not isinstance(tools, (list, tuple)):
+        raise InputError(f"tools must be a list, not {type(tools).__name__}", path="tools")
+
+
+def _make_room(limits: Limits) -> None:
+    """Room on the host's stack for a template of the allowed depth, wherever the caller stands.
+
+    The limit is raised and left there: lowering it again could cut off another thread that needs it.
+    """
+    depth = 0
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        depth += 1
+        frame = frame.f_back
+    needed = depth + FRAMES_PER_LEVEL * limits.depth + SPARE_FRAMES
+    if sys.getrecursionlimit() < needed:
+        sys.setrecursionlimit(needed)
