@@ -1,0 +1,143 @@
+"""A model folder: its five places for templates, its files about tokens, and the order that a reader sees in them."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from jinjarun.sources import gguf_file, hf_files
+from jinjarun.sources.files import TEXT_BYTES, failure, is_file, list_names
+from jinjarun.sources.json_data import CONFIG, TOKENIZER, JsonBounds, JsonFile, read_json
+from jinjarun.sources.precedence import READERS, JsonPlace, Place, Slot, choose, read
+from jinjarun.sources.source import DEFAULT, Candidate, Kind, Note, Source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+JINJA_FILE = "chat_template.jinja"
+ADDITIONAL = "additional_chat_templates"
+SUFFIX = ".jinja"
+TEMPLATE_JSON: dict[JsonPlace, str] = {
+    "tokenizer_config": "tokenizer_config.json",
+    "chat_template_json": "chat_template.json",
+    "processor_config": "processor_config.json",
+}
+"""The JSON files that can hold a template under `chat_template`."""
+TOKEN_JSON = {
+    "special_tokens_map": "special_tokens_map.json",
+    "added_tokens": "added_tokens.json",
+    "tokenizer": "tokenizer.json",
+    "generation": "generation_config.json",
+    "model": "config.json",
+}
+"""The JSON files about tokens, by their field in `TokenFiles`."""
+
+ADDITIONAL_FILES = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A folder and how it was reached."""
+
+    path: str
+    name: str
+    kind: Kind
+    revision: str | None = None
+
+
+def open_folder(folder: Folder, *, reads_as: str, vocabulary: bool = True) -> Source:
+    """The folder as `reads_as` reads it; a folder with GGUF files and no Hugging Face files is read as its GGUF file.
+
+    Without `vocabulary` the largest file, tokenizer.json, is left unread.
+    """
+    path = folder.path
+    notes: list[Note] = []
+    slots: dict[Place, Slot] = {}
+    found = _JsonFiles(path, notes)
+    slots.update(_jinja_slots(path, notes))
+    config: JsonFile | None = None
+    for place, file_name in TEMPLATE_JSON.items():
+        file = found.read(file_name)
+        if file is None:
+            continue
+        slot, more = hf_files.template_slot(file, place)
+        notes.extend(more)
+        config = file if place == "tokenizer_config" else config
+        if file.value or place != "tokenizer_config":  # the converter takes an empty one for a missing one
+            slots[place] = slot
+    tokens = hf_files.TokenFiles(
+        config,
+        **{
+            field: found.read(file_name, TOKENIZER if field == "tokenizer" else CONFIG, constants=field == "model")
+            for field, file_name in TOKEN_JSON.items()
+            if vocabulary or field != "tokenizer"
+        },
+    )
+    if not found.any and not slots and (models := _gguf_files(path)):
+        return gguf_file.open_gguf(_first(path, models), name=folder.name, kind=folder.kind, revision=folder.revision)
+    reading = choose(reads_as, slots)
+    return Source(
+        kind=folder.kind,
+        path=path,
+        name=folder.name,
+        reader=reading.reader,
+        form=reading.form,
+        chosen=reading.chosen,
+        candidates=tuple(candidate for slot in slots.values() for candidate in slot.found),
+        tokens=hf_files.read_tokens(tokens, legacy_map=reads_as != "llama.cpp"),
+        revision=folder.revision,
+        readings={reader.name: read(reader, slots).chosen for reader in READERS},
+        notes=tuple(notes),
+        refusal=reading.refusal,
+    )
+
+
+class _JsonFiles:
+    """Reads what is there, and keeps the notes."""
+
+    def __init__(self, folder: str, notes: list[Note]) -> None:
+        self.folder = folder
+        self.notes = notes
+        self.any = False
+
+    def read(self, name: str, bounds: JsonBounds = CONFIG, *, constants: bool = False) -> JsonFile | None:
+        """config.json is where Infinity is usual (`time_step_limit` of Mamba), so only there it is let pass."""
+        path = os.path.join(self.folder, name)
+        if not is_file(path):
+            return None
+        self.any = True
+        file = read_json(path, bounds, constants=constants)
+        self.notes.extend(hf_files.json_notes(file))
+        return file
+
+
+def _jinja_slots(folder: str, notes: list[Note]) -> Iterator[tuple[Place, Slot]]:
+    path = os.path.join(folder, JINJA_FILE)
+    if is_file(path):
+        yield "jinja", Slot("string", (_jinja(path, DEFAULT, notes),))
+    additional = os.path.join(folder, ADDITIONAL)
+    files = [file for file in list_names(additional) if file.endswith(SUFFIX)]
+    if len(files) > ADDITIONAL_FILES:
+        raise failure(additional, f"has {len(files):,} templates, more than {ADDITIONAL_FILES}")
+    if files:
+        found = [_jinja(os.path.join(additional, file), file.removesuffix(SUFFIX), notes) for file in files]
+        yield "additional", Slot("list", tuple(found))
+
+
+def _jinja(path: str, name: str, notes: list[Note]) -> Candidate:
+    text, more = hf_files.read_text(path, TEXT_BYTES)
+    notes.extend(more)
+    return Candidate(name, text, "jinja_file", path)
+
+
+def _gguf_files(path: str) -> list[str]:
+    return [name for name in list_names(path) if name.endswith(".gguf") and not name.startswith("mmproj")]
+
+
+def _first(folder: str, models: list[str]) -> str:
+    """The one model: several parts of a split file are one, and their header is in the first."""
+    parts = [name for name in models if "-of-" not in name or "-00001-of-" in name]
+    if len(parts) != 1:
+        raise failure(folder, f"holds {len(models)} GGUF files", hint="name one of them")
+    return os.path.join(folder, parts[0])

@@ -1,0 +1,342 @@
+"""GGUF headers, read without trusting them and without reading the model.
+
+Format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md. What is refused here llama.cpp refuses too
+(ggml/src/gguf.cpp): version 1, keys that stand twice, arrays of arrays, lengths beyond the end of the file. The bounds
+below are tighter than its own (2^30 bytes a string, 2^30 elements an array), and wider than any real model needs.
+
+Values that nobody asks for are skipped, not read: an array of numbers by its size, an array of strings length by
+length. Only the list of token texts is kept, as the bytes that it is in the file.
+"""
+
+from __future__ import annotations
+
+import array
+import struct
+from bisect import bisect_left
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from jinjarun.sources.files import TEXT_BYTES, failure, open_regular
+from jinjarun.sources.tokens import Token, TokenType, spellings
+
+if TYPE_CHECKING:
+    import io
+
+MAGIC = b"GGUF"
+VERSIONS = (2, 3)
+
+KEYS = 16_384
+KEY_BYTES = 1_024
+STRINGS = 2_000_000
+"""The most strings in all arrays together; Gemma 3, the largest known to us, has 777,000 (tokens and merges)."""
+STRING_BYTES = 1 << 30
+READ_BYTES = 64_000_000
+"""The most bytes of a file that are read; Gemma 3 needs 15 million."""
+
+_CHUNK = 1 << 16
+_LEAST_PAIR = 14
+_LEAST_TENSOR = 24
+_STRING, _ARRAY = 8, 9
+_SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
+_SIZES = {code: struct.calcsize("<" + letter) for code, letter in _SCALARS.items()}
+_INTEGERS = frozenset({0, 1, 2, 3, 4, 5, 10, 11})
+_BOOLEAN = 7
+
+_TYPE_NAMES: dict[int, TokenType] = {
+    1: "normal",
+    2: "unknown",
+    3: "control",
+    4: "user_defined",
+    5: "unused",
+    6: "byte",
+}
+
+TEMPLATE = "tokenizer.chat_template"
+TEMPLATE_NAMES = "tokenizer.chat_templates"
+TOKENS = "tokenizer.ggml.tokens"
+TOKEN_TYPES = "tokenizer.ggml.token_type"
+TEXTS = frozenset({"tokenizer.ggml.model", "tokenizer.ggml.pre", "general.architecture", "general.name"})
+BOOLEANS = frozenset({"tokenizer.ggml.add_bos_token", "tokenizer.ggml.add_eos_token"})
+IDS = {
+    "bos": "tokenizer.ggml.bos_token_id",
+    "eos": "tokenizer.ggml.eos_token_id",
+    "eot": "tokenizer.ggml.eot_token_id",
+    "eom": "tokenizer.ggml.eom_token_id",
+    "pad": "tokenizer.ggml.padding_token_id",
+    "unk": "tokenizer.ggml.unknown_token_id",
+    "sep": "tokenizer.ggml.seperator_token_id",
+    "cls": "tokenizer.ggml.cls_token_id",
+    "mask": "tokenizer.ggml.mask_token_id",
+}
+"""The ids that this project asks for, by the name of the token. The format spells "seperator" so."""
+_ID_KEYS = frozenset(IDS.values())
+
+
+@dataclass(frozen=True)
+class GgufVocabulary:
+    """The list of token texts as it stands in the file: each a length of 8 bytes and the text, found by offset."""
+
+    records: bytes
+    starts: array.array[int]
+    big_endian: bool = False
+    types: bytes = b""
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def find(self, text: str) -> Token | None:
+        """Also in the spellings of byte-level BPE and SentencePiece; the first of several equal ones."""
+        for spelling in spellings(text):
+            raw = spelling.encode("utf-8", "surrogatepass")
+            record = len(raw).to_bytes(8, "big" if self.big_endian else "little") + raw
+            at = self.records.find(record)
+            while at >= 0:
+                id = bisect_left(self.starts, at)
+                if id < len(self.starts) and self.starts[id] == at:
+                    return self.token(id)
+                at = self.records.find(record, at + 1)
+        return None
+
+    def token(self, id: int) -> Token | None:
+        """Bytes that are not UTF-8 become U+FFFD."""
+        if not 0 <= id < len(self.starts):
+            return None
+        start = self.starts[id] + 8
+        end = self.starts[id + 1] if id + 1 < len(self.starts) else len(self.records)
+        return Token(self.records[start:end].decode("utf-8", "replace"), id, self._type(id))
+
+    def _type(self, id: int) -> TokenType | None:
+        code = self.types[4 * id : 4 * id + 4]
+        return _TYPE_NAMES.get(int.from_bytes(code, "big" if self.big_endian else "little")) if len(code) == 4 else None
+
+
+@dataclass
+class GgufHeader:
+    """What was asked for. `values`: texts, booleans and ids under their keys. `bytes_read`: what it cost."""
+
+    path: str
+    version: int = 3
+    big_endian: bool = False
+    values: dict[str, Any] = field(default_factory=dict)
+    templates: dict[str, str] = field(default_factory=dict)
+    template_names: list[str] = field(default_factory=list)
+    vocabulary: GgufVocabulary | None = None
+    bytes_read: int = 0
+
+
+def read_gguf(path: str) -> GgufHeader:
+    """The header of a GGUF file, or `SourceError` with the key and the byte at which it cannot be true."""
+    with open_regular(path) as (file, size):
+        return _Reader(path, file, size).header()
+
+
+class _Reader:
+    """A position in the file and the bytes around it. Nothing is read before its length was checked."""
+
+    def __init__(self, path: str, file: io.FileIO, size: int) -> None:
+        self.path = path
+        self.file = file
+        self.size = size
+        self.at = 0
+        self.key = ""
+        self.order = "<"
+        self.strings = 0
+        self.bytes_read = 0
+        self._buffer = b""
+        self._start = 0
+
+    def header(self) -> GgufHeader:
+        if self.take(4) != MAGIC:
+            self.fail("is not a GGUF file")
+        version = self.number("I")
+        if version & 0xFFFF == 0:
+            self.order = ">"
+            version = int.from_bytes(version.to_bytes(4, "little"), "big")
+        if version not in VERSIONS:
+            hint = "convert the model again" if version == 1 else None
+            self.fail(f"has version {version}; 2 and 3 are read", hint)
+        found = GgufHeader(self.path, version, self.order == ">")
+        tensors = self.number("Q")
+        pairs = self.number("Q")
+        room = self.size - self.at
+        if tensors * _LEAST_TENSOR > room:
+            self.fail(f"claims {tensors:,} tensors, more than fit into the file")
+        if pairs * _LEAST_PAIR > room or pairs > KEYS:
+            self.fail(f"claims {pairs:,} keys, more than {'fit into the file' if pairs <= KEYS else f'{KEYS:,}'}")
+        types = b""
+        seen: set[str] = set()
+        for _ in range(pairs):
+            self.key = ""
+            key = self.text("key", KEY_BYTES)
+            if not key:
+                self.fail("has an empty key")
+            if key in seen:
+                self.fail(f"has the key {key} twice")
+            seen.add(key)
+            self.key = key
+            types = self.pair(key, found) or types
+        if found.vocabulary is not None and types:
+            vocabulary = found.vocabulary
+            found.vocabulary = GgufVocabulary(vocabulary.records, vocabulary.starts, found.big_endian, types)
+        found.bytes_read = self.bytes_read
+        return found
+
+    def pair(self, key: str, found: GgufHeader) -> bytes:
+        """Read or skip one value; the types of the tokens are returned, everything else goes into `found`."""
+        code = self.number("I")
+        if key == TEMPLATE or key.startswith(TEMPLATE + "."):
+            self.require(code == _STRING, "a string")
+            found.templates[key] = self.text("template", TEXT_BYTES)
+        elif key in TEXTS:
+            self.require(code == _STRING, "a string")
+            found.values[key] = self.text("text", KEY_BYTES)
+        elif key in _ID_KEYS:
+            self.require(code in _INTEGERS, "an integer")
+            found.values[key] = self.number(_SCALARS[code])
+        elif key in BOOLEANS:
+            self.require(code == _BOOLEAN, "a boolean")
+            found.values[key] = bool(self.number("B"))
+        elif code != _ARRAY:
+            self.skip_scalar(code)
+        else:
+            return self.list_value(key, found)
+        return b""
+
+    def list_value(self, key: str, found: GgufHeader) -> bytes:
+        """Read, keep or skip one array; the types of the tokens are returned."""
+        code = self.number("I")
+        count = self.number("Q")
+        if code == _STRING:
+            self.check_strings(count)
+            if key == TOKENS:
+                records, starts = self.keep_strings(count)
+                found.vocabulary = GgufVocabulary(records, starts, self.order == ">")
+            elif key == TEMPLATE_NAMES:
+                if count > KEY_BYTES:
+                    self.fail(f"names {count:,} templates, more than {KEY_BYTES:,}")
+                found.template_names = [self.text("name", KEY_BYTES) for _ in range(count)]
+            else:
+                self.skip_strings(count)
+            return b""
+        self.require(key not in {TOKENS, TEMPLATE_NAMES}, "a list of strings")
+        if code not in _SIZES:
+            self.fail("is a list of lists" if code == _ARRAY else f"has a list of the unknown type {code}")
+        length = count * _SIZES[code]
+        if length > self.size - self.at:
+            self.fail(f"claims {count:,} numbers, more than fit into the file")
+        if key == TOKEN_TYPES:
+            self.require(code in {4, 5}, "a list of 32-bit integers")
+            if count > STRINGS:
+                self.fail(f"claims {count:,} token types, more than {STRINGS:,}")
+            return self.take(length)
+        self.at += length
+        return b""
+
+    def require(self, good: bool, expected: str) -> None:
+        if not good:
+            self.fail(f"should be {expected}")
+
+    def skip_scalar(self, code: int) -> None:
+        if code == _STRING:
+            self.length(STRING_BYTES, "string", skip=True)
+        elif code in _SIZES:
+            self.skip(_SIZES[code])
+        else:
+            self.fail(f"has the unknown type {code}")
+
+    def skip(self, length: int) -> None:
+        if length > self.size - self.at:
+            self.fail("ends in the middle of a value")
+        self.at += length
+
+    def length(self, limit: int, what: str, *, skip: bool = False) -> int:
+        length = self.number("Q")
+        if length > self.size - self.at:
+            self.fail(f"claims a {what} of {length:,} bytes, more than the file has left")
+        if length > limit:
+            self.fail(f"has a {what} of {length:,} bytes, more than {limit:,}")
+        if skip:
+            self.at += length
+        return length
+
+    def text(self, what: str, limit: int) -> str:
+        data = self.take(self.length(limit, what))
+        try:
+            return data.decode()
+        except UnicodeDecodeError as error:
+            self.fail(f"has a {what} that is not UTF-8 ({error.reason})")
+
+    def check_strings(self, count: int) -> None:
+        self.strings += count
+        if count * 8 > self.size - self.at:
+            self.fail(f"claims {count:,} strings, more than fit into the file")
+        if self.strings > STRINGS:
+            self.fail(f"claims {count:,} strings, more than {STRINGS:,} in all lists")
+
+    def skip_strings(self, count: int) -> None:
+        self.walk(count, None)
+
+    def keep_strings(self, count: int) -> tuple[bytes, array.array[int]]:
+        """The strings as bytes, lengths included, and where in them each one starts."""
+        starts = array.array("I")
+        begin = self.at
+        self.walk(count, starts)
+        self.fill(0, begin)
+        return self._buffer[begin - self._start : self.at - self._start], starts
+
+    def walk(self, count: int, starts: array.array[int] | None) -> None:
+        """Pass `count` strings, noting where each starts. The loop that big headers spend their time in."""
+        unpack = struct.Struct(self.order + "Q").unpack_from
+        begin = at = self.at
+        start, end = self._start, self._start + len(self._buffer)
+        for _ in range(count):
+            if at + 8 > end or at < start:
+                self.at = at
+                self.fill(8, begin if starts is not None else at)
+                start, end = self._start, self._start + len(self._buffer)
+            length: int = unpack(self._buffer, at - start)[0]
+            if length > STRING_BYTES or at + 8 + length > self.size:
+                self.at = at
+                self.fail(f"claims a string of {length:,} bytes, more than the file has left")
+            if starts is not None:
+                starts.append(at - begin)
+            at += 8 + length
+        self.at = at
+
+    def number(self, letter: str) -> int:
+        size = struct.calcsize("<" + letter)
+        value: int = struct.unpack(self.order + letter, self.take(size))[0]
+        return value
+
+    def take(self, length: int) -> bytes:
+        self.fill(length, self.at)
+        start = self.at - self._start
+        self.at += length
+        return self._buffer[start : start + length]
+
+    def fill(self, length: int, since: int) -> None:
+        """Have the bytes from `since` to `length` after the position at hand, and forget those before `since`."""
+        end = self.at + length
+        if end > self.size:
+            self.fail("ends in the middle of a value")
+        have = self._start + len(self._buffer)
+        if since >= self._start and end <= have:
+            return
+        kept = self._buffer[since - self._start :] if self._start <= since < have else b""
+        start = since + len(kept)
+        wanted = min(max(end - start, _CHUNK, len(kept)), self.size - start)
+        if self.bytes_read + wanted > READ_BYTES:
+            self.fail(f"needs more than {READ_BYTES:,} bytes for its header")
+        self.file.seek(start)
+        parts = [kept]
+        while wanted and (chunk := self.file.read(wanted)):
+            parts.append(chunk)
+            wanted -= len(chunk)
+            self.bytes_read += len(chunk)
+        self._buffer, self._start = b"".join(parts), since
+        if self._start + len(self._buffer) < end:
+            self.fail("became shorter while it was read")
+
+    def fail(self, reason: str, hint: str | None = None) -> NoReturn:
+        place = f"{self.key}, byte {self.at}" if self.key else f"byte {self.at}"
+        raise failure(self.path, reason, place=place, hint=hint)
