@@ -10,12 +10,13 @@
     +-- SourceError           there is no usable template where one was looked for
     +-- WorkerError           a worker process ran out of time or memory, or died
 
-All are picklable, all have `to_dict()`, and `status` is the HTTP status that a server would answer with.
+All are picklable, all have `to_dict()`, and `status` is the HTTP status that a server would answer with: the class
+has a usual one, and a path that knows better gives it with `status=` or `answered_with`.
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 QUOTE_LIMIT = 200
 """Characters of a template's own text that a message may quote."""
@@ -31,11 +32,21 @@ def quote(text: str) -> str:
 class JinjarunError(Exception):
     """The root. `line` and `column` are 1-based places in the template, None where there is none."""
 
-    status: ClassVar[int] = 500
+    status: int = 500
     name: ClassVar[str] = "error"
 
-    def __init__(self, message: str, *, line: int | None = None, column: int | None = None, **details: Any) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        line: int | None = None,
+        column: int | None = None,
+        status: int | None = None,
+        **details: Any,
+    ) -> None:
         super().__init__(message)
+        if status is not None:
+            self.status = status
         self.message = message
         self.line = line
         self.column = column
@@ -45,7 +56,12 @@ class JinjarunError(Exception):
         return self.message if self.line is None else f"{self.message} (line {self.line})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restore, (type(self), self.message, self.line, self.column, self.details)
+        return _restore, (type(self), self.message, (self.line, self.column), self.status, self.details)
+
+    def answered_with(self, status: int, **details: Any) -> Self:
+        """The same error as another HTTP status, with more details."""
+        merged = {**self.details, **details}
+        return type(self)(self.message, line=self.line, column=self.column, status=status, **merged)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON: `type`, `message`, `line`, `column`, `status`, and what the class adds."""
@@ -60,9 +76,14 @@ class JinjarunError(Exception):
 
 
 def _restore(
-    cls: type[JinjarunError], message: str, line: int | None, column: int | None, details: dict[str, Any]
+    cls: type[JinjarunError],
+    message: str,
+    place: tuple[int | None, int | None],
+    status: int,
+    details: dict[str, Any],
 ) -> JinjarunError:
-    return cls(message, line=line, column=column, **details)
+    line, column = place
+    return cls(message, line=line, column=column, status=status, **details)
 
 
 class TemplateSyntaxError(JinjarunError):
