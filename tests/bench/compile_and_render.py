@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
@@ -25,6 +26,9 @@ from jinjarun.template import Template
 from tests.conformance import golden
 
 Renderer = Callable[[dict[str, Any]], object]
+
+JINJA = reference._environment()
+JINJA.globals["strftime_now"] = lambda form: datetime.fromtimestamp(golden.suite()["now"], UTC).strftime(form)
 
 
 @dataclass
@@ -64,7 +68,7 @@ def quietly(work: Callable[[], object]) -> Callable[[], object]:
 
 def compiling(source: str, rounds: int) -> Row:
     works: dict[str, Callable[[], object]] = {
-        "from_string": lambda: reference.environment().from_string(source),
+        "from_string": lambda: JINJA.from_string(source),
         "compile transformers": quietly(lambda: Template(source, dialect="transformers")),
         "compile llama.cpp": quietly(lambda: Template(source, dialect="llama.cpp")),
         "caps": quietly(lambda: chat_template_caps(source)),
@@ -75,7 +79,7 @@ def compiling(source: str, rounds: int) -> Row:
 
 def sides(source: str) -> dict[str, tuple[Renderer, str]]:
     """By name, what renders a context and the dialect whose contexts it takes."""
-    compiled = reference.environment().from_string(source)
+    compiled = JINJA.from_string(source)
     found: dict[str, tuple[Renderer, str]] = {"jinja": (lambda context: compiled.render(**context), "transformers")}
     for dialect in golden.ENGINES:
         template = Template(source, dialect=dialect)

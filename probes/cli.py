@@ -1,0 +1,325 @@
+"""The command `jinjarun`: what it does is a public function each; here stand only words, files and exit codes.
+
+Exit codes: 0 clean; 1 a finding, a failed law, or a template that fails to render; 2 wrong usage or unreadable input.
+A closed pipe ends it with 141 and Ctrl-C with 130, as the shell's own tools end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import json
+import os
+import sys
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, NoReturn
+
+from jinjarun.errors import InputError, JinjarunError, SourceError, quote
+from jinjarun.limits import Limits
+from jinjarun.serving.caps import chat_template_caps
+from jinjarun.sources import READS_AS, Source, open_source
+from jinjarun.sources.files import decode, read_bytes, read_stream
+from jinjarun.template import Rendered, Span, Template
+from probes.chats import CHATS, Chat, conversation
+from probes.families import corpus_folder
+
+DIALECTS = ("llama.cpp", "transformers")
+CLEAN, FINDING, UNUSABLE, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 130, 141
+
+TEMPLATE_HELP = """\
+TEMPLATE is a .jinja file, a tokenizer_config.json, a model folder, a repository
+in the local Hugging Face cache (org/name), a GGUF file, a format family that
+comes with this package (family:chatml), or - for standard input.
+"""
+
+
+class Usage(Exception):
+    """Arguments that do not fit together."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command line, prints every failure as one message, and returns the exit code."""
+    args = parser().parse_args(argv)
+    try:
+        code: int = args.run(args)
+        sys.stdout.flush()
+    except Usage as error:
+        return complain(str(error), UNUSABLE)
+    except JinjarunError as error:
+        return complain(describe(error), UNUSABLE if isinstance(error, SourceError | InputError) else FINDING)
+    except BrokenPipeError:
+        drop_output()
+        return CLOSED_PIPE
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except OSError as error:
+        return complain(f"cannot write: {error.strerror or error}", UNUSABLE)
+    except Exception as error:
+        if os.environ.get("JINJARUN_TRACEBACK"):
+            raise
+        message = f"internal error, a bug of jinjarun: {type(error).__name__}: {quote(str(error))}"
+        return complain(f"{message}\nJINJARUN_TRACEBACK=1 shows where; please report it", UNUSABLE)
+    return code
+
+
+def complain(message: str, code: int) -> int:
+    with contextlib.suppress(OSError):
+        print(f"jinjarun: {message}", file=sys.stderr)
+    return code
+
+
+def describe(error: JinjarunError) -> str:
+    """What is wrong and where; the class stands first, because a script may look for it."""
+    return f"{error.name}: {error}"
+
+
+def drop_output() -> None:
+    """Nobody reads any more: what is still in the buffer goes nowhere, without an error at exit."""
+    with contextlib.suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+# What is asked
+
+
+def template_source(args: argparse.Namespace, dialect: str) -> Source:
+    """The template that was named, as the engine of this dialect would choose it from a folder."""
+    reads_as = dialect if dialect in READS_AS else "transformers"
+    return open_source(args.template, reads_as=reads_as, corpus=corpus_folder(), vocabulary=False)
+
+
+def read_json(path: str) -> Any:
+    """A JSON file, or standard input for `-`."""
+    limit = Limits().input_bytes
+    data = read_stream(path, sys.stdin.buffer, limit) if path == "-" else read_bytes(path, limit)
+    return parse_json(path, decode(path, data)[0])
+
+
+def parse_json(what: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        raise InputError(f"{what}: {place}: is not JSON: {error.msg}", path=what, place=place) from None
+    except (ValueError, RecursionError) as error:
+        reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise InputError(f"{what}: is not usable JSON: {reason}", path=what) from None
+
+
+def request(args: argparse.Namespace) -> Chat:
+    """The conversation that was asked for, with what the command line adds to it."""
+    if args.messages is not None and args.conversation is not None:
+        raise Usage("--messages and --conversation exclude each other")
+    if [args.template, args.messages, args.tools].count("-") > 1:
+        raise Usage("standard input (-) can be read only once: give the others as files")
+    chat: dict[str, Any] = {}
+    if args.messages is None:
+        chat |= conversation(args.conversation or "user")
+    else:
+        body = read_json(args.messages)
+        chat["messages"] = body.get("messages") if isinstance(body, dict) else body
+        if isinstance(body, dict):
+            names = {
+                "tools": "tools",
+                "add_generation_prompt": "add_generation_prompt",
+                "chat_template_kwargs": "variables",
+            }
+            chat |= {ours: body[theirs] for theirs, ours in names.items() if body.get(theirs) is not None}
+    if args.tools is not None:
+        chat["tools"] = read_json(args.tools)
+    if args.chat_template_kwargs is not None:
+        variables = parse_json("--chat-template-kwargs", args.chat_template_kwargs)
+        if not isinstance(variables, dict):
+            raise Usage("--chat-template-kwargs must be a JSON object, such as '{\"enable_thinking\": false}'")
+        chat["variables"] = {**chat.get("variables", {}), **variables}
+    if args.no_generation_prompt:
+        chat["add_generation_prompt"] = False
+    return chat  # type: ignore[return-value]  # what is not JSON as it should be, Template.render refuses
+
+
+def special_tokens(args: argparse.Namespace, source: Source) -> dict[str, str]:
+    """BOS and EOS: as given, else as the files say, else empty."""
+    found = {"bos_token": source.tokens.bos, "eos_token": source.tokens.eos}
+    texts = {name: token.text if token is not None and token.text is not None else "" for name, token in found.items()}
+    return {name: text if getattr(args, name) is None else getattr(args, name) for name, text in texts.items()}
+
+
+def clock(text: str) -> datetime | float:
+    """`--now`: a Unix timestamp or an ISO 8601 time."""
+    with contextlib.suppress(ValueError):
+        return float(text)
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no time: give a Unix timestamp or an ISO 8601 time such as 2026-10-03T12:00:00+00:00"
+        ) from None
+
+
+# What is answered
+
+
+def run_render(args: argparse.Namespace) -> int:
+    source = template_source(args, args.dialect)
+    template = Template(source.template(args.variant), dialect=args.dialect)
+    spans = args.spans or args.json
+    answer = template.render(**request(args), **special_tokens(args, source), now=args.now, spans=spans)
+    if args.json:
+        print_json(rendered_json(answer, args.dialect))
+    elif args.spans:
+        print_spans(answer.spans or ())
+    else:
+        print_text(answer)
+    return CLEAN
+
+
+def rendered_json(answer: Rendered, dialect: str) -> dict[str, Any]:
+    spans = [dataclasses.asdict(span) for span in answer.spans or ()]
+    return {"engine": dialect, "path": "raw", "text": answer.text, "spans": spans, "cost": answer.cost}
+
+
+def run_caps(args: argparse.Namespace) -> int:
+    source = template_source(args, "llama.cpp")
+    print_json(dataclasses.asdict(chat_template_caps(source.template(args.variant))))
+    return CLEAN
+
+
+def run_probe(args: argparse.Namespace) -> int:
+    import probes
+
+    source = template_source(args, "transformers")
+    report = probes.probe(source.template(args.variant), name=source.name, tokens=source.tokens, now=args.now)
+    print_report(report, as_json=args.json)
+    return CLEAN if report.status == "complete" else FINDING
+
+
+def run_compare(args: argparse.Namespace) -> int:
+    import probes
+
+    source = template_source(args, "transformers")
+    result = probes.compare(
+        source.template(args.variant), **request(args), **special_tokens(args, source), now=args.now
+    )
+    print_report(result, as_json=args.json)
+    return CLEAN if result.agree else FINDING
+
+
+def print_report(report: Any, *, as_json: bool) -> None:
+    print_json(report.model_dump(mode="json")) if as_json else write(f"{report.to_text()}\n")
+
+
+def print_json(value: Any) -> None:
+    write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+
+
+def write(text: str) -> None:
+    """To standard output as UTF-8, whatever the locale."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(text.encode("utf-8", "surrogatepass"))
+
+
+def print_text(answer: Rendered) -> None:
+    """The exact bytes of a prompt; on a terminal with control characters made visible, so that they do nothing."""
+    if not sys.stdout.isatty():
+        sys.stdout.buffer.write(answer.data)
+        return
+    text = visible(answer.text)
+    write(text if text.endswith("\n") else text + "\n")
+
+
+def visible(text: str) -> str:
+    """Text for a terminal: line breaks and tabs as they are, other characters that do not print escaped."""
+    return "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)
+
+
+COLOURS = (36, 32, 33, 35, 34, 31)
+"""Of the origins that come from the caller, in the order in which they appear; the template's own text is dim."""
+
+
+def print_spans(spans: Sequence[Span]) -> None:
+    """A prompt coloured by origin; without colours, a line a span: its origin and its text as a literal."""
+    if not (sys.stdout.isatty() and not os.environ.get("NO_COLOR")):
+        width = max((len(span.origin) for span in spans), default=0)
+        for span in spans:
+            write(f"{'input' if span.is_input else 'text ':5}  {span.origin:{width}}  {visible(span.text)!r}\n")
+        return
+    colours: dict[str, int] = {}
+    for span in spans:
+        if span.is_input:
+            colours.setdefault(span.origin, COLOURS[len(colours) % len(COLOURS)])
+        write(f"\x1b[{colours.get(span.origin, 2)}m{visible(span.text)}\x1b[0m")
+    write("\n\n")
+    for origin, colour in colours.items():
+        write(f"\x1b[{colour}m{origin}\x1b[0m\n")
+
+
+# What can be typed
+
+
+def parser() -> argparse.ArgumentParser:
+    """The whole command line. Help is laid out for 80 columns on every terminal, so the README can quote it."""
+    top = Parser(prog="jinjarun", description="Run LLM chat templates as the engines do, and find out what they do.")
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+
+    render = command(commands, "render", run_render, "print the prompt that an engine would build")
+    add_request(render)
+    render.add_argument("--spans", action="store_true", help="show where each part of the prompt comes from")
+
+    command(commands, "caps", run_caps, "print chat_template_caps as llama-server's /props has it")
+
+    probe = command(commands, "probe", run_probe, "report what a template can do, with evidence")
+    probe.add_argument("--now", type=clock, metavar="TIME", help="freeze the clock")
+
+    compare = command(commands, "compare", run_compare, "render with every engine and show where they differ")
+    add_request(compare, dialect=False)
+    return top
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse with our layout; abbreviated options are refused, so that a new option never changes an old call."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(formatter_class=Layout, allow_abbrev=False, **options)
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(UNUSABLE, f"{self.prog}: {message}\ntry: {self.prog} --help\n")
+
+
+class Layout(argparse.RawDescriptionHelpFormatter):
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=26, width=79)
+
+
+def command(commands: Any, name: str, run: Any, what: str) -> argparse.ArgumentParser:
+    added: argparse.ArgumentParser = commands.add_parser(
+        name, help=what, description=f"{what[0].upper()}{what[1:]}.", epilog=TEMPLATE_HELP
+    )
+    added.add_argument("template", metavar="TEMPLATE", help="what to read the template from, see below")
+    added.add_argument("--variant", metavar="NAME", help="a named template of the model, such as tool_use")
+    added.add_argument("--json", action="store_true", help="print JSON")
+    added.set_defaults(run=run)
+    return added
+
+
+def add_request(added: argparse.ArgumentParser, *, dialect: bool = True) -> None:
+    """The options that say what is rendered, with llama-server's names where it has one."""
+    if dialect:
+        added.add_argument("--dialect", choices=DIALECTS, default=DIALECTS[0], help="whose rules (default llama.cpp)")
+    added.add_argument("--messages", metavar="FILE", help="a JSON list of messages, or a whole request body")
+    added.add_argument(
+        "--conversation", choices=CHATS, metavar="NAME", help="a built-in conversation instead (default: user)"
+    )
+    added.add_argument("--tools", metavar="FILE", help="a JSON list of tools")
+    added.add_argument(
+        "--chat-template-kwargs", metavar="JSON", help="more variables, such as '{\"enable_thinking\": false}'"
+    )
+    added.add_argument("--bos-token", metavar="TEXT", help="instead of the model's own")
+    added.add_argument("--eos-token", metavar="TEXT", help="instead of the model's own")
+    added.add_argument("--now", type=clock, metavar="TIME", help="freeze the clock: a Unix timestamp or ISO 8601 time")
+    added.add_argument("--no-generation-prompt", action="store_true", help="end after the last message")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
