@@ -1,0 +1,113 @@
+"""Filters that compare items: sorting, grouping, extremes, duplicates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import groupby as runs
+from typing import TYPE_CHECKING, Any
+
+from jinja2 import Undefined
+from jinja2.exceptions import FilterArgumentError
+
+from jinjarun.dialects.transformers.iteration import check_key, collect
+from jinjarun.dialects.transformers.lazy import Lazy
+from jinjarun.dialects.transformers.lookup import getter, multi_getter
+from jinjarun.dialects.transformers.measure import SCALARS, measure
+from jinjarun.dialects.transformers.methods import strings
+from jinjarun.dialects.transformers.values import GroupTuple
+
+if TYPE_CHECKING:
+    from jinjarun.runtime.run import Run
+
+
+def _folding(run: Run, case_sensitive: Any) -> Callable[[Any], Any] | None:
+    """What makes strings compare without case; None where case counts."""
+    if case_sensitive:
+        return None
+    lower = strings.STR["lower"]
+    return lambda value: lower(run, value) if isinstance(value, str) else value
+
+
+def _keys(run: Run, items: list[Any], get: Callable[[Any], Any]) -> list[Any]:
+    """The key of each item, its comparisons in a sort paid for."""
+    rounds = len(items).bit_length()
+    run.charge(len(items) * rounds)
+    keys = []
+    for item in items:
+        key = get(item)
+        if type(key) not in SCALARS or isinstance(key, str):
+            before = run.steps
+            measure(run, key)
+            run.charge((before - run.steps) * rounds)
+        keys.append(key)
+    return keys
+
+
+def _sorted(run: Run, items: list[Any], get: Callable[[Any], Any], reverse: Any = False) -> list[Any]:
+    keys = _keys(run, items, get)
+    return [items[place] for place in sorted(range(len(items)), key=keys.__getitem__, reverse=reverse)]
+
+
+def sort(
+    run: Run, value: Any, /, reverse: Any = False, case_sensitive: Any = False, attribute: Any = None
+) -> list[Any]:
+    get = multi_getter(run, attribute, finish=_folding(run, case_sensitive))
+    return _sorted(run, collect(run, value), get, reverse)
+
+
+def dictsort(run: Run, value: Any, /, case_sensitive: Any = False, by: Any = "key", reverse: Any = False) -> list[Any]:
+    if by not in ("key", "value"):
+        raise FilterArgumentError('You can only sort by either "key" or "value"')
+    if not isinstance(value, dict):
+        value.items  # noqa: B018 - Undefined refuses in its own words
+        raise TypeError(f"dictsort takes an object, not {type(value).__name__}")
+    position = 0 if by == "key" else 1
+    fold = _folding(run, case_sensitive)
+    items = collect(run, value.items())
+    return _sorted(run, items, lambda pair: fold(pair[position]) if fold else pair[position], reverse)
+
+
+def groupby(
+    run: Run, value: Any, /, attribute: Any, default: Any = None, case_sensitive: Any = False
+) -> list[GroupTuple]:
+    """Groups of the items with equal keys, in the order of the keys."""
+    get = getter(run, attribute, default=default, finish=_folding(run, case_sensitive))
+    items = _sorted(run, collect(run, value), get)
+    groups = [(key, list(group)) for key, group in runs(items, get)]
+    if case_sensitive:
+        return [GroupTuple(key, group) for key, group in groups]
+    get = getter(run, attribute, default=default)
+    return [GroupTuple(get(group[0]), group) for _, group in groups]
+
+
+def _extreme(choose: Callable[..., Any], run: Run, value: Any, case_sensitive: Any, attribute: Any) -> Any:
+    items = collect(run, value)
+    if not items:
+        return Undefined("No aggregated item, sequence was empty.")
+    keys = _keys(run, items, getter(run, attribute, finish=_folding(run, case_sensitive)))
+    return items[choose(range(len(items)), key=keys.__getitem__)]
+
+
+def minimum(run: Run, value: Any, /, case_sensitive: Any = False, attribute: Any = None) -> Any:
+    return _extreme(min, run, value, case_sensitive, attribute)
+
+
+def maximum(run: Run, value: Any, /, case_sensitive: Any = False, attribute: Any = None) -> Any:
+    return _extreme(max, run, value, case_sensitive, attribute)
+
+
+def unique(run: Run, value: Any, /, case_sensitive: Any = False, attribute: Any = None) -> Lazy:
+    items = _unique(run, value, case_sensitive, attribute)
+    return Lazy(run, "<generator object sync_do_unique>", items, value)
+
+
+def _unique(run: Run, value: Any, case_sensitive: Any, attribute: Any) -> Iterator[Any]:
+    get = getter(run, attribute, finish=_folding(run, case_sensitive))
+    seen: set[Any] = set()
+    for item in value:
+        run.charge(1)
+        key = get(item)
+        check_key(run, key, len(seen))
+        if key not in seen:
+            seen.add(key)
+            yield item

@@ -1,0 +1,156 @@
+"""Filters that make a string of a string."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+from jinja2 import filters as jinja
+from jinja2.exceptions import FilterArgumentError
+from markupsafe import Markup
+
+from jinjarun.dialects.transformers.formatting import percent_format
+from jinjarun.dialects.transformers.iteration import collect
+from jinjarun.dialects.transformers.lookup import getter
+from jinjarun.dialects.transformers.measure import check_size, soft_text, to_text
+from jinjarun.dialects.transformers.methods import strings
+from jinjarun.dialects.transformers.origins import rebuilt
+from jinjarun.limits import utf8_size
+from jinjarun.runtime.text import Text, join, map_parts
+
+if TYPE_CHECKING:
+    from jinjarun.runtime.run import Run
+
+_WORD = re.compile(r"\w+")
+_TRUNCATE_LEEWAY = 5
+"""Jinja2's policy `truncate.leeway`."""
+
+
+def capitalize(run: Run, value: Any, /) -> str:
+    return strings.STR["capitalize"](run, soft_text(run, value))  # type: ignore[no-any-return]
+
+
+def lower(run: Run, value: Any, /) -> str:
+    return strings.STR["lower"](run, soft_text(run, value))  # type: ignore[no-any-return]
+
+
+def upper(run: Run, value: Any, /) -> str:
+    return strings.STR["upper"](run, soft_text(run, value))  # type: ignore[no-any-return]
+
+
+def title(run: Run, value: Any, /) -> str:
+    text = soft_text(run, value)
+    run.charge(len(text) >> 3)
+    result = map_parts(jinja.do_title, text)
+    check_size(run, utf8_size(result))
+    return result
+
+
+def trim(run: Run, value: Any, /, chars: Any = None) -> str:
+    return strings.STR["strip"](run, soft_text(run, value), chars)  # type: ignore[no-any-return]
+
+
+def replace(run: Run, value: Any, /, old: Any, new: Any, count: Any = None) -> str:
+    text = to_text(run, value)
+    times = -1 if count is None else count
+    return strings.replace(run, text, to_text(run, old), to_text(run, new), times)  # type: ignore[no-any-return]
+
+
+def string(run: Run, value: Any, /) -> str:
+    return soft_text(run, value)
+
+
+def format_(run: Run, value: Any, /, *args: Any, **kwargs: Any) -> str:
+    if args and kwargs:
+        raise FilterArgumentError("can't handle positional and keyword arguments at the same time")
+    return percent_format(run, soft_text(run, value), kwargs or args)  # type: ignore[no-any-return]
+
+
+def center(run: Run, value: Any, /, width: Any = 80) -> str:
+    return strings.STR["center"](run, soft_text(run, value), width)  # type: ignore[no-any-return]
+
+
+def indent(run: Run, value: Any, /, width: Any = 4, first: Any = False, blank: Any = False) -> str:
+    """Every line but the first (unless `first`) and blank ones (unless `blank`) moved right; ends lines with a \\n."""
+    if not isinstance(value, str):
+        value + "\n"  # Undefined and numbers refuse as they do in Jinja2
+        raise TypeError(f"indent takes a string, not {type(value).__name__}")
+    columns = width if isinstance(width, (int, str)) else " " * width
+    margin_size = utf8_size(columns) if isinstance(columns, str) else max(columns, 0)
+    ended = value + "\n"
+    lines = strings.splitlines(run, ended)
+    run.string(utf8_size(ended) + margin_size * len(lines))
+    margin = columns if isinstance(columns, str) else " " * columns
+    if isinstance(value, Markup):
+        margin = Markup(margin)
+    moved = [margin + line if number and (line or blank) else line for number, line in enumerate(lines)]
+    if first:
+        moved[0] = margin + moved[0]
+    joined = "\n".join(moved)
+    return Markup(joined) if isinstance(value, Markup) else rebuilt(joined, value)
+
+
+def truncate(  # noqa: PLR0917 - its parameters are Jinja2's own
+    run: Run, value: Any, /, length: Any = 255, killwords: Any = False, end: Any = "...", leeway: Any = None
+) -> Any:
+    if isinstance(value, str):
+        run.string(utf8_size(value) + (utf8_size(end) if isinstance(end, str) else 0))
+    elif isinstance(value, (list, tuple)):
+        run.items(len(value) + (len(end) if isinstance(end, (list, tuple)) else 0))
+    environment: Any = None  # read only for a leeway that is not given
+    leeway = _TRUNCATE_LEEWAY if leeway is None else leeway
+    return rebuilt(jinja.do_truncate(environment, value, length, killwords, end, leeway), value)
+
+
+def wordcount(run: Run, value: Any, /) -> int:
+    text = soft_text(run, value)
+    run.charge(len(text) >> 4)
+    count = 0
+    for _ in _WORD.finditer(text):
+        run.charge(1)
+        count += 1
+    return count
+
+
+def wordwrap(  # noqa: PLR0917 - its parameters are Jinja2's own
+    run: Run,
+    value: Any,
+    /,
+    width: Any = 79,
+    break_long_words: Any = True,
+    wrapstring: Any = None,
+    break_on_hyphens: Any = True,
+) -> str:
+    """Lines of at most `width` characters, each line of `value` wrapped by itself."""
+    if wrapstring is None:
+        wrapstring = "\n"
+    wrapped: list[str] = []
+    for line in value.splitlines() if not isinstance(value, (str, bytes)) else strings.splitlines(run, value):
+        longest = max(map(len, line.split()), default=0)
+        # A long word is cut piece by piece, and each cut copies what is left.
+        run.charge(len(line) + (longest * longest // max(width, 1) >> 6 if isinstance(width, int) else 0))
+        pieces = textwrap.wrap(
+            line,
+            width=width,
+            expand_tabs=False,
+            replace_whitespace=False,
+            break_long_words=break_long_words,
+            break_on_hyphens=break_on_hyphens,
+        )
+        wrapped.append(strings.str_join(run, wrapstring, pieces) if isinstance(wrapstring, str) else "")
+    if not isinstance(wrapstring, str):
+        raise TypeError("wrapstring must be a string")
+    return rebuilt(strings.str_join(run, wrapstring, wrapped), value)  # type: ignore[no-any-return]
+
+
+def join_(run: Run, value: Any, /, d: Any = "", attribute: Any = None) -> str:
+    """The items as they print, `d` between them."""
+    get = None if attribute is None else getter(run, attribute)
+    items = collect(run, value)
+    texts = [to_text(run, item if get is None else get(item)) for item in items]
+    separator = to_text(run, d)
+    run.string(sum(map(utf8_size, texts)) + utf8_size(separator) * max(len(texts) - 1, 0))
+    if any(type(text) is Text for text in texts):
+        return join([part for text in texts for part in (separator, text)][1:])
+    return separator.join(texts)

@@ -1,0 +1,47 @@
+"""Iterators of the language: the answers of filters that Jinja2 writes as generators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jinjarun.runtime.run import Run
+
+
+class Lazy(Iterator[Any]):
+    """Items made when asked for, once. Always true, without a length; `shown` is how it prints.
+
+    `depth` counts lazies built over lazies. While one makes an item it also counts against the depth limit, so nested
+    ones end in LimitExceeded before the host's stack does. The generators behind it charge for their items.
+    """
+
+    __slots__ = ("depth", "items", "run", "shown")
+
+    def __init__(self, run: Run, shown: str, items: Iterator[Any], source: Any = None) -> None:
+        self.depth: int = source.depth + 1 if isinstance(source, Lazy) else 1
+        if self.depth > run.limits.depth:
+            raise run.exceeded("depth")
+        self.run = run
+        self.shown = shown
+        self.items = items
+
+    def __next__(self) -> Any:
+        run = self.run
+        if run.depth >= run.limits.depth:
+            raise run.exceeded("depth")
+        run.depth += 1
+        try:
+            return next(self.items)
+        finally:
+            run.depth -= 1
+
+    def __repr__(self) -> str:
+        return self.shown
+
+
+def metered(run: Run, items: Iterator[Any]) -> Iterator[Any]:
+    """`items`, one step each."""
+    for item in items:
+        run.charge(1)
+        yield item

@@ -1,0 +1,203 @@
+"""What `value.name` and `value[key]` give: Jinja2's sandboxed lookup over an allow-list."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+from jinja2 import Undefined
+from jinja2.runtime import LoopContext
+
+from jinjarun.dialects.transformers.formatting import Lookup, str_format
+from jinjarun.dialects.transformers.iteration import check_key
+from jinjarun.dialects.transformers.measure import measure
+from jinjarun.dialects.transformers.methods import METHODS, MUTATORS
+from jinjarun.dialects.transformers.origins import rebuilt
+from jinjarun.dialects.transformers.values import (
+    BoundMethod,
+    Cycler,
+    Function,
+    GroupTuple,
+    Joiner,
+    Namespace,
+    check_public,
+)
+from jinjarun.errors import SandboxViolation
+from jinjarun.limits import utf8_size
+from jinjarun.runtime.macro import Macro
+
+if TYPE_CHECKING:
+    from jinjarun.runtime.run import Run
+
+MISSING: Any = object()
+"""No such attribute."""
+
+
+def _fields(names: str) -> dict[str, Callable[[Any], Any]]:
+    return {name: attrgetter(name) for name in names.split()}
+
+
+DATA: dict[type, dict[str, Callable[[Any], Any]]] = {
+    int: _fields("denominator imag numerator real"),
+    float: _fields("imag real"),
+    complex: _fields("imag real"),
+    range: _fields("start step stop"),
+    GroupTuple: _fields("grouper list"),
+    LoopContext: _fields("depth depth0 first index index0 last length nextitem previtem revindex revindex0"),
+    Cycler: _fields("current items pos"),
+    Joiner: _fields("sep used"),
+    Macro: {
+        "name": attrgetter("name"),
+        "arguments": attrgetter("parameters"),
+        "caller": lambda macro: "caller" in macro.special,
+        "catch_kwargs": lambda macro: "kwargs" in macro.special,
+        "catch_varargs": lambda macro: "varargs" in macro.special,
+        "explicit_caller": lambda macro: "caller" in macro.parameters,
+    },
+}
+"""Attributes that are not methods, by type of the object."""
+
+
+_MEMBERS: dict[type, dict[str, tuple[str, Any]]] = {}
+
+
+def _members(kind: type) -> dict[str, tuple[str, Any]]:
+    """For each name behind a dot on objects of `kind`: "method", "data" or "mutator", and its function."""
+    if kind in _MEMBERS:
+        return _MEMBERS[kind]
+    members: dict[str, tuple[str, Any]] = {}
+    for base in reversed(kind.__mro__):
+        members |= {name: ("method", function) for name, function in METHODS.get(base, {}).items()}
+        members |= {name: ("data", function) for name, function in DATA.get(base, {}).items()}
+        members |= dict.fromkeys(MUTATORS.get(base, ()), ("mutator", None))
+        if base is str:
+            members |= {"format": ("method", _format), "format_map": ("method", _format_map)}
+    _MEMBERS[kind] = members
+    return members
+
+
+def attribute(run: Run, obj: Any, name: str) -> Any:
+    """`obj.name` without a look at its items; MISSING where there is none."""
+    if name.startswith("_"):
+        check_public(name, f"a {type(obj).__name__}")
+    member = _members(type(obj)).get(name)
+    if member is not None:
+        kind, function = member
+        if kind == "method":
+            return BoundMethod(obj, name, function)
+        if kind == "data":
+            return function(obj)
+        return Undefined(
+            f"access to attribute {name!r} of {type(obj).__name__!r} object is unsafe.",
+            obj=obj,
+            name=name,
+            exc=SandboxViolation,  # type: ignore[arg-type]
+        )
+    if isinstance(obj, Namespace):
+        return obj.attrs.get(name, MISSING)
+    if isinstance(obj, Function):
+        member_function = obj.members.get(name)
+        return MISSING if member_function is None else Function(f"<bound method {name}>", member_function)
+    if isinstance(obj, Undefined):
+        return getattr(obj, name)
+    return MISSING
+
+
+def getattr_(run: Run, obj: Any, name: str) -> Any:
+    """`obj.name`: the attribute, else the item, else undefined."""
+    value = attribute(run, obj, name)
+    if value is not MISSING:
+        return value
+    if isinstance(obj, dict):
+        value = obj.get(name, MISSING)
+        if value is not MISSING:
+            return value
+    return Undefined(obj=obj, name=name)
+
+
+def getitem(run: Run, obj: Any, key: Any) -> Any:
+    """`obj[key]`: the item, else for a string the attribute, else undefined."""
+    if isinstance(obj, dict):
+        check_key(run, key, len(obj))
+    elif isinstance(key, (list, dict)):
+        measure(run, key)
+    try:
+        return subscript(run, obj, key) if isinstance(key, slice) else obj[key]
+    except (TypeError, LookupError):
+        pass
+    if isinstance(key, str):
+        if key.startswith("__") or (key.startswith("_") and not isinstance(obj, dict)):
+            check_public(key, f"a {type(obj).__name__}")
+        value = attribute(run, obj, key) if not key.startswith("_") else MISSING
+        if value is not MISSING:
+            return value
+    return Undefined(obj=obj, name=key)
+
+
+def subscript(run: Run, obj: Any, key: slice) -> Any:
+    """`obj[start:stop:step]`, which fails where Python's does.
+
+    So Jinja2 compiles a slice; one of constants, which it works out beforehand, goes through `getitem`.
+    """
+    if isinstance(obj, (str, bytes, list, tuple)):
+        count = len(range(*key.indices(len(obj))))
+        if isinstance(obj, (list, tuple)):
+            run.items(count)
+        else:
+            size = len(obj) if isinstance(obj, bytes) else utf8_size(obj)
+            run.string(min(size, 4 * count))
+    return rebuilt(obj[key], obj)
+
+
+def set_attribute(obj: Any, name: str, value: Any) -> None:
+    """`{% set obj.name = value %}`: only on a namespace."""
+    if not isinstance(obj, Namespace):
+        raise TypeError("cannot assign attribute on non-namespace object")
+    obj.set(name, value)
+
+
+_LOOKUP = Lookup(getattr_, getitem)
+
+
+def _format(run: Run, receiver: str, /, *args: Any, **kwargs: Any) -> str:
+    return str_format(run, receiver, args, kwargs, _LOOKUP)
+
+
+def _format_map(run: Run, receiver: str, mapping: Any, /) -> str:
+    return str_format(run, receiver, (), mapping, _LOOKUP)
+
+
+def getter(
+    run: Run, path: Any, *, default: Any = None, finish: Callable[[Any], Any] | None = None
+) -> Callable[[Any], Any]:
+    """The function behind `attribute="a.b.0"`: looks up each part as an item; None stands for the value itself."""
+    parts = _parts(path)
+
+    def get(item: Any) -> Any:
+        for part in parts:
+            run.charge(1)
+            item = getitem(run, item, part)
+            if default is not None and isinstance(item, Undefined):
+                item = default
+        return item if finish is None else finish(item)
+
+    return get
+
+
+def multi_getter(run: Run, paths: Any, *, finish: Callable[[Any], Any] | None = None) -> Callable[[Any], list[Any]]:
+    """The same for `attribute="a.b,c"`: a list of the values of all paths."""
+    getters = [getter(run, path, finish=finish) for path in (paths.split(",") if isinstance(paths, str) else [paths])]
+    return lambda item: [get(item) for get in getters]
+
+
+def _parts(path: Any) -> list[Any]:
+    if path is None:
+        return []
+    if not isinstance(path, str):
+        return [path]
+    parts: list[Any] = []
+    for part in path.split("."):
+        check_public(part, "an object")
+        parts.append(int(part) if part.isdigit() else part)
+    return parts

@@ -1,0 +1,71 @@
+"""Methods of list, tuple, dict, its views and range that leave their receiver as it is."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from jinjarun.dialects.transformers.iteration import check_key, collect, keys_from
+from jinjarun.dialects.transformers.operators import eq, in_
+
+if TYPE_CHECKING:
+    from jinjarun.runtime.run import Run
+
+Method = Callable[..., Any]
+
+
+def count(run: Run, receiver: Any, value: Any, /) -> int:
+    run.items(len(receiver))
+    return sum(item is value or eq(run, item, value) for item in receiver)
+
+
+def index(run: Run, receiver: Any, value: Any, start: int = 0, stop: int = sys.maxsize, /) -> int:
+    run.items(len(receiver))
+    for place in range(*slice(start, stop).indices(len(receiver))):
+        if receiver[place] is value or eq(run, receiver[place], value):
+            return place
+    raise ValueError("the value is not in the list")
+
+
+def copy(run: Run, receiver: Any, /) -> Any:
+    run.items(len(receiver))
+    return receiver.copy()
+
+
+def get(run: Run, receiver: dict[Any, Any], key: Any, default: Any = None, /) -> Any:
+    check_key(run, key, len(receiver))
+    return receiver.get(key, default)
+
+
+def keys(_run: Run, receiver: dict[Any, Any], /) -> Any:
+    return receiver.keys()
+
+
+def values(_run: Run, receiver: dict[Any, Any], /) -> Any:
+    return receiver.values()
+
+
+def items(_run: Run, receiver: dict[Any, Any], /) -> Any:
+    return receiver.items()
+
+
+def fromkeys(run: Run, _receiver: dict[Any, Any], /, iterable: Any, value: Any = None) -> dict[Any, Any]:
+    return keys_from(run, iterable, value)
+
+
+def isdisjoint(run: Run, receiver: Any, other: Any, /) -> bool:
+    return not any(in_(run, item, receiver) for item in collect(run, other))
+
+
+LIST: dict[str, Method] = {"copy": copy, "count": count, "index": index}
+TUPLE: dict[str, Method] = {"count": count, "index": index}
+DICT: dict[str, Method] = {
+    "copy": copy,
+    "fromkeys": fromkeys,
+    "get": get,
+    "items": items,
+    "keys": keys,
+    "values": values,
+}
+VIEW: dict[str, Method] = {"isdisjoint": isdisjoint}
