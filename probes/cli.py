@@ -12,10 +12,12 @@ import dataclasses
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
+from importlib import metadata
 from typing import Any, NoReturn
 
+from jinjarun.dialects import dialect_named
 from jinjarun.errors import InputError, JinjarunError, SourceError, quote
 from jinjarun.limits import Limits
 from jinjarun.serving.caps import chat_template_caps
@@ -169,15 +171,19 @@ def run_render(args: argparse.Namespace) -> int:
     if args.json:
         print_json(rendered_json(answer, args.dialect))
     elif args.spans:
-        print_spans(answer.spans or ())
+        print_spans(answer.spans)
     else:
         print_text(answer)
     return CLEAN
 
 
 def rendered_json(answer: Rendered, dialect: str) -> dict[str, Any]:
-    spans = [dataclasses.asdict(span) for span in answer.spans or ()]
-    return {"engine": dialect, "path": "raw", "text": answer.text, "spans": spans, "cost": answer.cost}
+    return {
+        "engine": {"id": dialect, "version": dialect_named(dialect).version, "path": "raw"},
+        "text": answer.text,
+        "spans": [dataclasses.asdict(span) for span in answer.spans],
+        "cost": {"steps": answer.cost},
+    }
 
 
 def run_caps(args: argparse.Namespace) -> int:
@@ -258,25 +264,6 @@ def print_spans(spans: Sequence[Span]) -> None:
 # What can be typed
 
 
-def parser() -> argparse.ArgumentParser:
-    """The whole command line. Help is laid out for 80 columns on every terminal, so the README can quote it."""
-    top = Parser(prog="jinjarun", description="Run LLM chat templates as the engines do, and find out what they do.")
-    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
-
-    render = command(commands, "render", run_render, "print the prompt that an engine would build")
-    add_request(render)
-    render.add_argument("--spans", action="store_true", help="show where each part of the prompt comes from")
-
-    command(commands, "caps", run_caps, "print chat_template_caps as llama-server's /props has it")
-
-    probe = command(commands, "probe", run_probe, "report what a template can do, with evidence")
-    probe.add_argument("--now", type=clock, metavar="TIME", help="freeze the clock")
-
-    compare = command(commands, "compare", run_compare, "render with every engine and show where they differ")
-    add_request(compare, dialect=False)
-    return top
-
-
 class Parser(argparse.ArgumentParser):
     """argparse with our layout; abbreviated options are refused, so that a new option never changes an old call."""
 
@@ -288,25 +275,41 @@ class Parser(argparse.ArgumentParser):
 
 
 class Layout(argparse.RawDescriptionHelpFormatter):
+    """80 columns on every terminal, so that the README can quote the help."""
+
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=26, width=79)
 
 
-def command(commands: Any, name: str, run: Any, what: str) -> argparse.ArgumentParser:
-    added: argparse.ArgumentParser = commands.add_parser(
-        name, help=what, description=f"{what[0].upper()}{what[1:]}.", epilog=TEMPLATE_HELP
-    )
-    added.add_argument("template", metavar="TEMPLATE", help="what to read the template from, see below")
-    added.add_argument("--variant", metavar="NAME", help="a named template of the model, such as tool_use")
-    added.add_argument("--json", action="store_true", help="print JSON")
-    added.set_defaults(run=run)
-    return added
+class Version(argparse.Action):
+    """`--version`: of this package and of the engines that it stands for."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        try:
+            ours = metadata.version("jinjarun")
+        except metadata.PackageNotFoundError:
+            ours = "(not installed)"
+        engines = ", ".join(f"{name} {dialect_named(name).version}" for name in DIALECTS)
+        write(f"jinjarun {ours}, as {engines}\n")
+        parser.exit(CLEAN)
 
 
-def add_request(added: argparse.ArgumentParser, *, dialect: bool = True) -> None:
-    """The options that say what is rendered, with llama-server's names where it has one."""
-    if dialect:
-        added.add_argument("--dialect", choices=DIALECTS, default=DIALECTS[0], help="whose rules (default llama.cpp)")
+def render_options(added: argparse.ArgumentParser) -> None:
+    added.add_argument("--dialect", choices=DIALECTS, default=DIALECTS[0], help="whose rules (default llama.cpp)")
+    request_options(added)
+    added.add_argument("--spans", action="store_true", help="show where each part of the prompt comes from")
+
+
+def no_options(added: argparse.ArgumentParser) -> None:
+    """Nothing beside what every command takes."""
+
+
+def clock_option(added: argparse.ArgumentParser) -> None:
+    added.add_argument("--now", type=clock, metavar="TIME", help="freeze the clock: a Unix timestamp or ISO 8601 time")
+
+
+def request_options(added: argparse.ArgumentParser) -> None:
+    """What is rendered, with llama-server's names where it has one."""
     added.add_argument("--messages", metavar="FILE", help="a JSON list of messages, or a whole request body")
     added.add_argument(
         "--conversation", choices=CHATS, metavar="NAME", help="a built-in conversation instead (default: user)"
@@ -317,8 +320,41 @@ def add_request(added: argparse.ArgumentParser, *, dialect: bool = True) -> None
     )
     added.add_argument("--bos-token", metavar="TEXT", help="instead of the model's own")
     added.add_argument("--eos-token", metavar="TEXT", help="instead of the model's own")
-    added.add_argument("--now", type=clock, metavar="TIME", help="freeze the clock: a Unix timestamp or ISO 8601 time")
     added.add_argument("--no-generation-prompt", action="store_true", help="end after the last message")
+    clock_option(added)
+
+
+@dataclasses.dataclass(frozen=True)
+class Command:
+    """`what` stands in the help; `run` does it and returns the exit code; `options` adds what only it takes."""
+
+    what: str
+    run: Callable[[argparse.Namespace], int]
+    options: Callable[[argparse.ArgumentParser], None]
+
+
+COMMANDS = {
+    "render": Command("print the prompt that an engine would build", run_render, render_options),
+    "caps": Command("print chat_template_caps as llama-server's /props has it", run_caps, no_options),
+    "probe": Command("report what a template can do, with evidence", run_probe, clock_option),
+    "compare": Command("render with every engine and show where they differ", run_compare, request_options),
+}
+
+
+def parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    top = Parser(prog="jinjarun", description="Run LLM chat templates as the engines do, and find out what they do.")
+    top.add_argument("--version", action=Version, nargs=0, help="print the versions of this package and of the engines")
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, command in COMMANDS.items():
+        description = f"{command.what[0].upper()}{command.what[1:]}."
+        added = commands.add_parser(name, help=command.what, description=description, epilog=TEMPLATE_HELP)
+        added.add_argument("template", metavar="TEMPLATE", help="what to read the template from, see below")
+        command.options(added)
+        added.add_argument("--variant", metavar="NAME", help="a named template of the model, such as tool_use")
+        added.add_argument("--json", action="store_true", help="print JSON")
+        added.set_defaults(run=command.run)
+    return top
 
 
 if __name__ == "__main__":
