@@ -257,7 +257,7 @@ def _evaluate(call: _Call, worker: _Worker | None, bounds: _Bounds) -> _Worker |
             worker = _Worker(bounds)
         result = worker.call(call.function, call.request)
     except JinjarunError as error:
-        call.future.set_exception(error)
+        call.future.set_exception(error.with_traceback(None))  # it would keep this frame and the future in a cycle
     except BaseException as error:
         what = f"{_shown(call.function)}: asking a worker failed: {type(error).__name__}: {error}"
         call.future.set_exception(WorkerError(what, reason="crash", function=_shown(call.function)))
@@ -447,6 +447,7 @@ def _rebuilt(fields: dict[str, Any]) -> JinjarunError | None:
             "message": str(message),
             "line": int() | None as line,
             "column": int() | None as column,
+            "status": int(status),
         }:
             cls = vars(errors).get(name)
         case _:
@@ -456,7 +457,7 @@ def _rebuilt(fields: dict[str, Any]) -> JinjarunError | None:
     details = {key: fields[key] for key in fields.keys() - {"type", "message", "line", "column", "status"}}
     if not all(isinstance(details[key], _DETAIL_TYPES[key]) for key in details.keys() & _DETAIL_TYPES.keys()):
         return None
-    error = cls(message, line=line, column=column)
+    error = cls(message, line=line, column=column, status=status)
     error.details = details
     return error
 

@@ -120,7 +120,8 @@ OURS = [cls for cls in vars(errors).values() if isinstance(cls, type) and issubc
 class TestErrors:
     @pytest.mark.parametrize("cls", OURS)
     def test_ours_arrive_as_they_were_raised(self, cls: type[JinjarunError]) -> None:
-        details = {"limit": "steps", "allowed": 5, "hint": "less", "path": "messages[0]", "more": [1, {"a": None}]}
+        details: dict[str, Any] = {"limit": "steps", "allowed": 5, "hint": "less", "path": "messages[0]", "status": 418}
+        details["more"] = [1, {"a": None}]
         with isolated() as executor:
             error = executor.submit(targets.raise_ours, cls.__name__, "é\ud800", details).exception()
         assert type(error) is cls
@@ -210,6 +211,7 @@ WRONG_FIELDS: list[dict[str, Any]] = [
     {"message": 5},
     {"line": "3"},
     {"column": []},
+    {"status": "500"},
     {"allowed": []},
     {"excerpt": 5},
     {"limit": None},
