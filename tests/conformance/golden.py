@@ -76,9 +76,15 @@ def answer(recorded: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def snippet_setting() -> dict[str, Any]:
+    """`context` and `now` of all snippets, read anew."""
+    loaded: dict[str, Any] = json.loads((DATA / "dialects-context.json").read_text(encoding="utf-8"))
+    return loaded
+
+
 def snippets(dialect: str) -> Iterator[Case]:
     """The one-line snippets, all with the same context."""
-    shared = json.loads((DATA / "dialects-context.json").read_text(encoding="utf-8"))
+    shared = snippet_setting()
     for row in lines(DATA / "dialects.jsonl.gz"):
         yield Case(
             id=row["id"],

@@ -34,6 +34,7 @@ def test_known_differences_are_few_and_reasoned(dialect: str) -> None:
 def test_snippets(dialect: str, group: str) -> None:
     known = known_differences(dialect)
     result = account(by_group(dialect)[group])
+    assert by_group(dialect)[group][0].context == golden.snippet_setting()["context"], "the caller's data changed"
     differing = {case.id for case, _ in result.rows}
     new = result.without(known)
     assert not new.rows, f"\n{new.table()}\n{new.examples(5)}"
