@@ -7,6 +7,7 @@ import traceback
 from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import zip_longest
 from pathlib import Path
 
 from jinjarun.errors import JinjarunError
@@ -120,10 +121,12 @@ class Account:
         return "\n".join(lines)
 
     def examples(self, count: int) -> str:
+        """So many differing rows, one of each group by turns."""
+        by_turns = [row for turn in zip_longest(*self.differing.values()) for row in turn if row is not None]
         return "\n".join(
             f"{case.dialect} {case.group} {case.id}\n  template {cut(case.source)}\n"
             f"  expected {cut(expected(case))}\n  got      {cut(got)}"
-            for case, got in self.rows[:count]
+            for case, got in by_turns[:count]
         )
 
 
