@@ -30,13 +30,13 @@ from jinjarun.sources.files import (
     read_stream,
     starts_with,
 )
-from jinjarun.sources.folder import TEMPLATE_JSON, TOKEN_JSON, Folder, open_folder
+from jinjarun.sources.folder import TOKEN_JSON, Folder, open_folder
 from jinjarun.sources.gguf import MAGIC
 from jinjarun.sources.gguf_file import open_gguf
 from jinjarun.sources.hf_cache import cache_folder, find_snapshot, is_repository
 from jinjarun.sources.json_data import read_json
 from jinjarun.sources.not_a_template import not_a_template
-from jinjarun.sources.precedence import READS_AS
+from jinjarun.sources.precedence import FILES, JSON_PLACES, READS_AS
 from jinjarun.sources.source import DEFAULT, Candidate, Form, Kind, Note, Source
 from jinjarun.sources.tokens import PostProcessor, Token, TokenData, TokenType, Vocabulary
 
@@ -123,13 +123,12 @@ def _open_file(path: str, name: str | None) -> Source:
 def _open_json(path: str, base: str, name: str | None) -> Source:
     if base in TOKEN_JSON.values():
         raise failure(path, "holds no template", hint="give the folder that it is in")
-    kinds = [kind for kind, file in TEMPLATE_JSON.items() if base.endswith(file)]
-    kind = kinds[0] if kinds else "tokenizer_config"
+    kind = next((place for place in JSON_PLACES if base.endswith(FILES[place])), JSON_PLACES[0])
     file = read_json(path)
     slot, notes = hf_files.template_slot(file, kind)
     tokens = hf_files.TokenFiles(file if kind == "tokenizer_config" else None)
     if name is None:
-        name = _base(os.path.dirname(os.path.abspath(path))) if base == TEMPLATE_JSON[kind] else base
+        name = _base(os.path.dirname(os.path.abspath(path))) if base == FILES[kind] else base
     return Source(
         kind=kind,
         path=path,

@@ -33,7 +33,8 @@ _KINDS = (
 
 def failure(path: str, reason: str, *, place: str | None = None, hint: str | None = None) -> SourceError:
     """`SourceError` "PATH: PLACE: REASON; HINT" with the four as `details`; null where there is none."""
-    where = quote(path) if place is None else f"{quote(path)}: {quote(place)}"
+    place = None if place is None else quote(place)
+    where = quote(path) if place is None else f"{quote(path)}: {place}"
     message = f"{where}: {reason}" if hint is None else f"{where}: {reason}; {hint}"
     return SourceError(message, path=path, place=place, reason=reason, hint=hint)
 

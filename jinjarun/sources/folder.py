@@ -9,21 +9,13 @@ from typing import TYPE_CHECKING
 from jinjarun.sources import gguf_file, hf_files
 from jinjarun.sources.files import TEXT_BYTES, failure, is_file, list_names
 from jinjarun.sources.json_data import CONFIG, TOKENIZER, JsonBounds, JsonFile, read_json
-from jinjarun.sources.precedence import READERS, JsonPlace, Place, Slot, choose, read
+from jinjarun.sources.precedence import FILES, JSON_PLACES, READERS, Place, Slot, choose, read
 from jinjarun.sources.source import DEFAULT, Candidate, Kind, Note, Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-JINJA_FILE = "chat_template.jinja"
-ADDITIONAL = "additional_chat_templates"
 SUFFIX = ".jinja"
-TEMPLATE_JSON: dict[JsonPlace, str] = {
-    "tokenizer_config": "tokenizer_config.json",
-    "chat_template_json": "chat_template.json",
-    "processor_config": "processor_config.json",
-}
-"""The JSON files that can hold a template under `chat_template`."""
 TOKEN_JSON = {
     "special_tokens_map": "special_tokens_map.json",
     "added_tokens": "added_tokens.json",
@@ -57,8 +49,8 @@ def open_folder(folder: Folder, *, reads_as: str, vocabulary: bool = True) -> So
     found = _JsonFiles(path, notes)
     slots.update(_jinja_slots(path, notes))
     config: JsonFile | None = None
-    for place, file_name in TEMPLATE_JSON.items():
-        file = found.read(file_name)
+    for place in JSON_PLACES:
+        file = found.read(FILES[place])
         if file is None:
             continue
         slot, more = hf_files.template_slot(file, place)
@@ -113,10 +105,10 @@ class _JsonFiles:
 
 
 def _jinja_slots(folder: str, notes: list[Note]) -> Iterator[tuple[Place, Slot]]:
-    path = os.path.join(folder, JINJA_FILE)
+    path = os.path.join(folder, FILES["jinja"])
     if is_file(path):
         yield "jinja", Slot("string", (_jinja(path, DEFAULT, notes),))
-    additional = os.path.join(folder, ADDITIONAL)
+    additional = os.path.join(folder, FILES["additional"])
     files = [file for file in list_names(additional) if file.endswith(SUFFIX)]
     if len(files) > ADDITIONAL_FILES:
         raise failure(additional, f"has {len(files):,} templates, more than {ADDITIONAL_FILES}")

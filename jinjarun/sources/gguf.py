@@ -11,6 +11,7 @@ length. Only the list of token texts is kept, as the bytes that it is in the fil
 from __future__ import annotations
 
 import array
+import contextlib
 import struct
 from bisect import bisect_left
 from dataclasses import dataclass, field
@@ -70,6 +71,7 @@ IDS = {
 }
 """The ids that this project asks for, by the name of the token. The format spells "seperator" so."""
 _ID_KEYS = frozenset(IDS.values())
+_ARRAYS = frozenset({TOKENS, TOKEN_TYPES, TEMPLATE_NAMES})
 
 
 @dataclass(frozen=True)
@@ -197,6 +199,7 @@ class _Reader:
             self.require(code == _BOOLEAN, "a boolean")
             found.values[key] = bool(self.number("B"))
         elif code != _ARRAY:
+            self.require(key not in _ARRAYS, "a list")
             self.skip_scalar(code)
         else:
             return self.list_value(key, found)
@@ -209,14 +212,17 @@ class _Reader:
         if code == _STRING:
             self.check_strings(count)
             if key == TOKENS:
-                records, starts = self.keep_strings(count)
+                begin = self.at
+                starts = self.walk(count, keep=True)
+                self.fill(0, begin)
+                records = self._buffer[begin - self._start : self.at - self._start]
                 found.vocabulary = GgufVocabulary(records, starts, self.order == ">")
             elif key == TEMPLATE_NAMES:
                 if count > KEY_BYTES:
                     self.fail(f"names {count:,} templates, more than {KEY_BYTES:,}")
                 found.template_names = [self.text("name", KEY_BYTES) for _ in range(count)]
             else:
-                self.skip_strings(count)
+                self.walk(count, keep=False)
             return b""
         self.require(key not in {TOKENS, TEMPLATE_NAMES}, "a list of strings")
         if code not in _SIZES:
@@ -273,35 +279,28 @@ class _Reader:
         if self.strings > STRINGS:
             self.fail(f"claims {count:,} strings, more than {STRINGS:,} in all lists")
 
-    def skip_strings(self, count: int) -> None:
-        self.walk(count, None)
+    def walk(self, count: int, *, keep: bool) -> array.array[int]:
+        """Pass `count` strings; where each starts, counted from the first. `keep`: leave them all in the buffer.
 
-    def keep_strings(self, count: int) -> tuple[bytes, array.array[int]]:
-        """The strings as bytes, lengths included, and where in them each one starts."""
-        starts = array.array("I")
-        begin = self.at
-        self.walk(count, starts)
-        self.fill(0, begin)
-        return self._buffer[begin - self._start : self.at - self._start], starts
-
-    def walk(self, count: int, starts: array.array[int] | None) -> None:
-        """Pass `count` strings, noting where each starts. The loop that big headers spend their time in."""
+        Big headers spend their time here, so the loop itself checks nothing: a length that leads out of the buffer,
+        by a little or by 2^63, makes the next `unpack` raise, and then it is judged.
+        """
         unpack = struct.Struct(self.order + "Q").unpack_from
-        begin = at = self.at
-        start, end = self._start, self._start + len(self._buffer)
-        for _ in range(count):
-            if at + 8 > end or at < start:
-                self.at = at
-                self.fill(8, begin if starts is not None else at)
-                start, end = self._start, self._start + len(self._buffer)
-            length: int = unpack(self._buffer, at - start)[0]
-            if length > STRING_BYTES or at + 8 + length > self.size:
-                self.at = at
-                self.fail(f"claims a string of {length:,} bytes, more than the file has left")
-            if starts is not None:
-                starts.append(at - begin)
-            at += 8 + length
-        self.at = at
+        starts = array.array("Q")
+        note = starts.append
+        begin = self.at
+        while len(starts) < count:
+            self.fill(8, begin if keep else self.at)
+            buffer, at, offset = self._buffer, self.at - self._start, self._start - begin
+            with contextlib.suppress(struct.error, OverflowError):
+                for _ in range(count - len(starts)):
+                    length = unpack(buffer, at)[0]
+                    note(at + offset)
+                    at += length + 8
+            if self._start + at > self.size:
+                self.fail("claims a string that is longer than what the file has left")
+            self.at = self._start + at
+        return starts
 
     def number(self, letter: str) -> int:
         size = struct.calcsize("<" + letter)

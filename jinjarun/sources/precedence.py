@@ -29,6 +29,16 @@ if TYPE_CHECKING:
 JsonPlace = Literal["tokenizer_config", "chat_template_json", "processor_config"]
 Place = JsonPlace | Literal["jinja", "additional"]
 
+FILES: dict[Place, str] = {
+    "jinja": "chat_template.jinja",
+    "additional": "additional_chat_templates",
+    "tokenizer_config": "tokenizer_config.json",
+    "chat_template_json": "chat_template.json",
+    "processor_config": "processor_config.json",
+}
+"""The file, or for additional templates the folder of *.jinja files, of each place."""
+JSON_PLACES: tuple[JsonPlace, ...] = ("tokenizer_config", "chat_template_json", "processor_config")
+
 
 @dataclass(frozen=True, slots=True)
 class Slot:
@@ -42,27 +52,28 @@ class Slot:
 class Step:
     """Places that a reader takes together, a later one replacing templates of the same name.
 
-    `needs`: only if this place exists. `excludes`: the reader fails if that place exists too. `requires_key`: it fails
-    if the file is there and the key is not. `null_counts`: a null or a form that is not in `forms` ends the search with
+    `needs`: only if this place exists. `null_counts`: a null or a form that is not in `forms` ends the search with
     nothing.
     """
 
     places: tuple[Place, ...]
     needs: Place | None = None
-    excludes: Place | None = None
-    requires_key: bool = False
     null_counts: bool = False
     forms: frozenset[Form] = frozenset({"string", "list", "object"})
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """`needs`: finds nothing without this place. `plain_names`: keeps only letters and digits of a template's name."""
+    """`needs`: finds nothing without this place. `plain_names`: keeps only letters and digits of a template's name.
+    `requires_key`: fails where this file is there without the key, whatever else there is. `conflict`: fails where both
+    are there."""
 
     name: str
     steps: tuple[Step, ...]
     needs: Place | None = None
     plain_names: bool = False
+    requires_key: Place | None = None
+    conflict: tuple[Place, Place] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +92,11 @@ PROCESSOR = Reader(
     "transformers processor",
     (
         Step(("processor_config",)),
-        Step(("chat_template_json",), excludes="additional", requires_key=True, null_counts=True),
+        Step(("chat_template_json",), null_counts=True),
         Step(("additional", "jinja")),
     ),
+    requires_key="chat_template_json",
+    conflict=("chat_template_json", "additional"),
 )
 
 _CONVERTED: frozenset[Form] = frozenset({"string", "list"})
@@ -114,15 +127,16 @@ def read(reader: Reader, slots: Mapping[Place, Slot]) -> Reading:
     """What this reader takes from the places of a folder."""
     if reader.needs is not None and reader.needs not in slots:
         return Reading(reader.name)
+    strict = reader.requires_key
+    if strict is not None and strict in slots and slots[strict].form == "absent":
+        return Reading(reader.name, refusal=f"fails, because {FILES[strict]} has no chat_template")
+    if reader.conflict is not None and all(place in slots for place in reader.conflict):
+        both = " and ".join(FILES[place] for place in reader.conflict)
+        return Reading(reader.name, refusal=f"fails, because {both} are both there")
     for step in reader.steps:
         if step.needs is not None and step.needs not in slots:
             continue
-        there = [slots[place] for place in step.places if place in slots]
-        if there and step.requires_key and there[0].form == "absent":
-            return Reading(reader.name, refusal=f"fails, because {step.places[0]} has no chat_template")
-        if there and step.excludes in slots:
-            return Reading(reader.name, refusal=f"fails, because {step.places[0]} and {step.excludes} are both there")
-        there = [slot for slot in there if slot.form != "absent"]
+        there = [slots[place] for place in step.places if place in slots and slots[place].form != "absent"]
         usable = [slot for slot in there if slot.form in step.forms]
         if usable:
             found = [candidate for slot in usable for candidate in slot.found]

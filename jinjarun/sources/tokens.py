@@ -103,7 +103,9 @@ class TokenData:
         return self.special.get("pad")
 
     def find(self, text: str) -> Token | None:
-        """The token that is exactly this text: an added one, or one of the vocabulary."""
+        """The token that is exactly this text: an added one, or one of the vocabulary. No text is no token."""
+        if not text:
+            return None
         for token in self.added:
             if token.text == text:
                 return token

@@ -80,7 +80,9 @@ def test_no_real_template_is_taken_for_something_else() -> None:
     assert [file.name for file in files if not_a_template(file.read_text(encoding="utf-8"))] == []
 
 
-@pytest.mark.parametrize("piece", ["{{", "{{ if ", "{{-  ", "{% '\\", "'\\'", "{{ $", "/a", '"\\', "{{ ((((", "{{ not "])
+@pytest.mark.parametrize(
+    "piece", ["{{", "{{ if ", "{{-  ", "{% '\\", "'\\'", "{{ $", "/a", '"\\', "{{ ((((", "{{ not "]
+)
 def test_hostile_texts_cost_time_in_proportion(piece: str) -> None:
     text = piece * (400_000 // len(piece))
     start = time.process_time()

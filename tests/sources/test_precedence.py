@@ -101,7 +101,7 @@ def test_a_processor_fails_on_both_formats(tmp_path: Path) -> None:
     source = open_source(make(tmp_path, ("legacy", "additional")), reads_as="transformers:processor")
     assert "both there" in unusable(source).details["reason"]
     lacking = open_source(make(tmp_path / "b", ("legacy absent", "jinja")), reads_as="transformers:processor")
-    assert "chat_template_json has no chat_template" in unusable(lacking).details["reason"]
+    assert "chat_template.json has no chat_template" in unusable(lacking).details["reason"]
 
 
 def test_every_text_is_a_candidate_and_every_reader_has_its_own(tmp_path: Path) -> None:
@@ -133,9 +133,10 @@ def tokenizer_json() -> str:
     return str(tokenizers.Tokenizer(tokenizers.models.WordLevel({"a": 0, "<unk>": 1}, unk_token="<unk>")).to_str())
 
 
+@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
 @pytest.mark.parametrize("places", FOLDERS, ids=" ".join)
 def test_transformers_agrees(tmp_path: Path, places: tuple[str, ...], tokenizer_json: str) -> None:
-    """All 378 folders, by transformers' own loading code."""
+    """Every folder, by transformers' own loading code."""
     transformers = pytest.importorskip("transformers")
     folder = write(make(tmp_path, places), {"tokenizer.json": tokenizer_json})
     tokenizer = transformers.PreTrainedTokenizerFast.from_pretrained(folder, local_files_only=True)
