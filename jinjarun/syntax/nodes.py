@@ -146,6 +146,13 @@ class Test(Expr):
     negated: bool
 
 
+@dataclass(slots=True)
+class Invalid(Expr):
+    """What llama.cpp parses and always fails at when it is reached: `{% set x[0] = 1 %}`. Stands as a Set's target."""
+
+    message: str
+
+
 # ----------------------------------------------------------------------------------------------------------- statements
 
 
