@@ -270,15 +270,14 @@ def _post_processor(file: JsonFile) -> PostProcessor:
 def _processed(file: JsonFile, item: dict[str, Any], place: str, depth: int) -> PostProcessor:
     kind = file.get("type", (str,), "a string", item, place)
     if kind == "Sequence" and depth:
-        prepends: tuple[str, ...] = ()
-        appends: tuple[str, ...] = ()
         for index, inner in enumerate(file.get("processors", (list,), "a list", item, place) or []):
             where = f"{place}.processors[{index}]"
             if not isinstance(inner, dict):
                 file.fail(where, f"should be an object, is {type_name(inner)}")
             around = _processed(file, inner, where, depth - 1)
-            prepends, appends = around.prepends + prepends, appends + around.appends
-        return PostProcessor(prepends, appends)
+            if around != PostProcessor():
+                return around
+        return PostProcessor()
     if kind in {"BertProcessing", "RobertaProcessing"}:
         return PostProcessor((_pair_text(file, item, "cls", place),), (_pair_text(file, item, "sep", place),))
     if kind == "TemplateProcessing":

@@ -44,7 +44,8 @@ class Vocabulary(Protocol):
 class PostProcessor:
     """What tokenizer.json's post-processor puts around a text that is encoded on its own: token texts, in order.
 
-    Read from `TemplateProcessing` (its `single`), `BertProcessing` and `RobertaProcessing`, also within a `Sequence`.
+    Read from `TemplateProcessing` (its `single`), `BertProcessing` and `RobertaProcessing`; in a `Sequence` from the
+    first of them (a second one sees the pieces of the first as a pair, in tokenizers 0.23).
     """
 
     prepends: tuple[str, ...] = ()
