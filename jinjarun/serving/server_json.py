@@ -1,0 +1,129 @@
+"""JSON as llama-server b11434 reads and writes it (nlohmann::json, ordered objects)."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Any
+
+from jinjarun.errors import InputError, LimitExceeded, quote
+from jinjarun.limits import Limits
+
+_NUMBER_PARTS = re.compile(r"(-?)(\d+)(?:\.(\d+))?(?:e([+-]\d+))?")
+_INT64 = 1 << 63
+_PLAIN_DIGITS = 15
+"""A double is written without an exponent as long as its decimal point lies within that many digits."""
+
+
+def plain(value: Any, path: str, limits: Limits, depth: int = 0) -> Any:
+    """A copy of the caller's data, as the server would have it after parsing the request's text.
+
+    Raises InputError with the path for what no JSON text can hold (other types, NaN, lone surrogates), LimitExceeded
+    for data nested too deep. Integers beyond 64 bits become doubles, those of the upper unsigned half wrap around.
+    """
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return _text(value, path)
+    if isinstance(value, int):
+        return _integer(value, path)
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise InputError(f"{path}: {value} is not a JSON number", path=path)
+        return value
+    if depth > limits.data_depth:
+        allowed = limits.data_depth
+        raise LimitExceeded(f"limit exceeded: data_depth (allowed {allowed})", limit="data_depth", allowed=allowed)
+    if isinstance(value, dict):
+        copy = {}
+        for key, item in value.items():
+            if not isinstance(key, str):
+                raise InputError(f"{path}: a key is {type(key).__name__}, not a string", path=path)
+            at = _text(key, path) if not path else f"{path}.{key}"
+            copy[_text(key, path)] = plain(item, at, limits, depth + 1)
+        return copy
+    if isinstance(value, (list, tuple)):
+        return [plain(item, f"{path}[{i}]", limits, depth + 1) for i, item in enumerate(value)]
+    raise InputError(f"{path or 'the body'}: {type(value).__name__} is not JSON", path=path)
+
+
+def _text(text: str, path: str) -> str:
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise InputError(f"{path}: a lone surrogate is not valid Unicode", path=path) from None
+    return str(text)
+
+
+def _integer(number: int, path: str) -> int | float:
+    if -_INT64 <= number < _INT64:
+        return int(number)
+    if 0 < number < 2 * _INT64:
+        return number - 2 * _INT64
+    try:
+        return float(number)
+    except OverflowError:
+        raise InputError(f"{path}: the number is out of range", path=path) from None
+
+
+def parse(text: str, limits: Limits) -> Any:
+    """The value of a JSON text, ValueError where the server's parser fails, LimitExceeded if nested too deep."""
+    try:
+        value = json.loads(
+            text.removeprefix("\ufeff"), parse_int=_parse_integer, parse_float=_parse_float, parse_constant=_refuse
+        )
+    except RecursionError:
+        allowed = limits.data_depth
+        raise LimitExceeded(
+            f"limit exceeded: data_depth (allowed {allowed})", limit="data_depth", allowed=allowed
+        ) from None
+    try:
+        return plain(value, "", limits)
+    except InputError as error:
+        raise ValueError(error.message) from None
+
+
+def _parse_integer(digits: str) -> int | float:
+    return int(digits) if len(digits) <= 20 else _parse_float(digits)
+
+
+def _parse_float(digits: str) -> float:
+    number = float(digits)
+    if math.isinf(number):
+        raise ValueError(f"number out of range: {quote(digits)}")
+    return number
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def dump(value: Any) -> str:
+    """Compact JSON: no spaces, keys in their order, characters beyond ASCII as they are."""
+    if isinstance(value, float):
+        return _double(value)
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{_string(key)}:{dump(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(dump(item) for item in value) + "]"
+    return _string(value)
+
+
+def _string(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _double(number: float) -> str:
+    """The shortest digits, as Python has them, but with an exponent from 1e+15 on."""
+    written = repr(number)
+    found = _NUMBER_PARTS.fullmatch(written)
+    if found is None or "e" in written:
+        return written
+    sign, whole, fraction = found[1], found[2], found[3] or ""
+    digits = (whole + fraction).rstrip("0") if fraction in {"", "0"} else whole + fraction
+    if len(whole) <= _PLAIN_DIGITS:
+        return written
+    mantissa = f"{digits[0]}.{digits[1:]}" if len(digits) > 1 else digits
+    return f"{sign}{mantissa}e+{len(whole) - 1}"
