@@ -28,6 +28,8 @@ class Dialect(ABC):
     """`set` inside a set, filter, else or generation block, or in one iteration, ends with it (Jinja2)."""
     lazy_loops: ClassVar[bool]
     """The condition of a loop is asked as the loop goes on (Jinja2), not for all items before it starts (llama.cpp)."""
+    nested_loops: ClassVar[int]
+    """Loops that may stand inside one another in one template or macro."""
     partial_output: ClassVar[bool]
     """What an `if` wrote before a `break` inside it stays (Jinja2); llama.cpp loses it with the statement."""
 

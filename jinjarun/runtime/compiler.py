@@ -372,6 +372,9 @@ class _Compiler:
 
         scope = self.enter(node.body, names)
         self.loops += 1
+        if self.loops > dialect.nested_loops:
+            message = f"more than {dialect.nested_loops} loops inside one another: Python, to which Jinja2 compiles, refuses"
+            raise TemplateSyntaxError(message, line=node.line, column=node.column)
         body = self.body(node.body, (node.line, "for"))
         self.loops -= 1
         masked = self.leave(scope)
@@ -496,8 +499,10 @@ class _Compiler:
 
             return assign_attribute
 
+        message = node.message if isinstance(node, nodes.Invalid) else "cannot assign to this expression"
+
         def refuse(_env: Env, _value: Any) -> None:
-            raise RenderError("cannot assign to this expression", line=node.line, column=node.column)
+            raise RenderError(message, line=node.line, column=node.column)
 
         return refuse
 

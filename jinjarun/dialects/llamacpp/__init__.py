@@ -78,6 +78,7 @@ class LlamaCpp(Dialect):
     lexical_macros = False
     scoped_blocks = False
     lazy_loops = False
+    nested_loops = 1_000
     partial_output = False
     concat_first = False
     chained_comparisons = False

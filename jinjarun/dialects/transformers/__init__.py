@@ -42,6 +42,7 @@ class Transformers(Dialect):
     lexical_macros = True
     scoped_blocks = True
     lazy_loops = True
+    nested_loops = 20
     partial_output = True
     concat_first = True
     chained_comparisons = True

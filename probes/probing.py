@@ -1,0 +1,220 @@
+"""`probe`: every chapter of the report, in the order in which they build on one another."""
+
+from __future__ import annotations
+
+import hashlib
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Literal
+
+from jinjarun.dialects import dialect_named
+from jinjarun.errors import InputError, JinjarunError
+from jinjarun.serving.caps import BUILD
+from probes.chats import CHATS, CONVERSATION_SET
+from probes.renders import APPLY, LLAMA_RAW, LLAMA_SERVER, PATHS, RAW, EvidenceBook, Renders, dialect_of, failure
+from probes.report import (
+    FROZEN_CLOCK,
+    RULE_SET,
+    CapsChapter,
+    Cost,
+    Coverage,
+    Difference,
+    EngineStatus,
+    Failure,
+    NotEvaluated,
+    ProbeReport,
+    TemplateInfo,
+    TemplateSource,
+    ToolInfo,
+)
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from jinjarun.limits import Limits
+    from jinjarun.sources import TokenData
+
+Depth = Literal["quick", "full"]
+CONTEXT = 30
+"""Code points around a difference that the report quotes."""
+
+
+def probe(
+    template: str,
+    *,
+    name: str | None = None,
+    tokens: TokenData | None = None,
+    limits: Limits | None = None,
+    now: datetime | float | None = None,
+    depth: Depth = "full",
+    source: TemplateSource | None = None,
+    variant: str = "default",
+) -> ProbeReport:
+    """The report on `template`, which is always template text, never a path.
+
+    `name` stands in the commands that repeat evidence; `tokens` is the token data of the model's files; `now` replaces
+    the frozen clock. `depth` "quick" stops after engines and caps. Never raises because of a template: one that parses
+    in neither dialect gives `status: "invalid"`.
+    """
+    if not isinstance(template, str):
+        raise InputError(f"a template is a str, not {type(template).__name__}", path="template")
+    renders = Renders(
+        template,
+        bos_token=_text(tokens, "bos"),
+        eos_token=_text(tokens, "eos"),
+        limits=limits,
+        now=now,
+    )
+    book = EvidenceBook(name)
+    not_evaluated: list[NotEvaluated] = []
+    engines = [engine_status(renders, path, not_evaluated) for path in PATHS]
+    loads = [engine.loads for engine in engines]
+    status: Literal["complete", "partial", "invalid", "not_evaluated"]
+    if not any(loads):
+        status = "invalid"
+    else:
+        status = "partial" if not_evaluated else "complete"
+    return ProbeReport(
+        status=status,
+        tool=tool_info(),
+        template=template_info(template, name, variant, source),
+        engines=engines,
+        caps=caps_chapter(renders),
+        observed={},
+        contract=None,
+        shape=None,
+        stop=None,
+        tokens=None,
+        prefix=None,
+        coverage=coverage(renders),
+        differences=differences(renders),
+        findings=[],
+        serving=[],
+        evidence=book.entries,
+        not_evaluated=not_evaluated,
+        cost=Cost(renders=renders.count, steps_max=renders.steps_max, isolation="none"),
+    )
+
+
+def _text(tokens: TokenData | None, which: Literal["bos", "eos"]) -> str:
+    token = getattr(tokens, which, None)
+    text = getattr(token, "text", None)
+    return text if isinstance(text, str) else ""
+
+
+def tool_info() -> ToolInfo:
+    return ToolInfo(
+        name="jinjarun",
+        version=version("jinjarun"),
+        conversation_set=CONVERSATION_SET,
+        rule_set=RULE_SET,
+        frozen_clock=FROZEN_CLOCK,
+    )
+
+
+def template_info(template: str, name: str | None, variant: str, source: TemplateSource | None) -> TemplateInfo:
+    data = template.encode("utf-8", "surrogatepass")
+    return TemplateInfo(
+        name=name,
+        variant=variant,
+        sha256=hashlib.sha256(data).hexdigest(),
+        bytes=len(data),
+        lines=template.count("\n") + (not template.endswith("\n")),
+        source=source,
+        family=None,
+    )
+
+
+def engine_status(renders: Renders, path: str, not_evaluated: list[NotEvaluated]) -> EngineStatus:
+    """How `path` fares with the conversations; its first error, and a note for each that hit a limit."""
+    dialect, _, way = path.partition(":")
+    refusal = renders.loads(path)
+    rendered = 0
+    first: Failure | None = failure(refusal) if refusal is not None else None
+    if refusal is None:
+        for chat_name, build in CHATS.items():
+            outcome = renders.render(path, build())
+            if outcome.error is None:
+                rendered += 1
+                continue
+            if outcome.limited:
+                what = f"conversation {chat_name} on {path}"
+                not_evaluated.append(NotEvaluated(what=what, why=outcome.error.message, how="raise the limit"))
+            first = first or failure(outcome.error)
+    return EngineStatus(
+        id=dialect,  # type: ignore[arg-type]  # the two dialects are the two ids
+        version=dialect_named(dialect).version,
+        path=way,  # type: ignore[arg-type]  # and the ways are those of PATHS
+        loads=refusal is None,
+        rendered=rendered,
+        of=len(CHATS),
+        error=first,
+    )
+
+
+def caps_chapter(renders: Renders) -> CapsChapter:
+    caps = renders.caps
+    if isinstance(caps, JinjarunError):
+        return CapsChapter(engine="llama.cpp", version=BUILD, error=failure(caps), flags=None)
+    return CapsChapter(engine="llama.cpp", version=BUILD, error=None, flags=caps.to_dict())
+
+
+def coverage(renders: Renders) -> Coverage | None:
+    """Which branches the renders so far reached, on the dialect that reached more; None where neither loads."""
+    best: Coverage | None = None
+    for dialect in ("transformers", "llama.cpp"):
+        template = renders.template(dialect)
+        if isinstance(template, JinjarunError):
+            continue
+        reached = renders.reached.get(dialect, bytearray(len(template.branches)))
+        lines = {line for (line, _), hit in zip(template.branches, reached, strict=True) if not hit}
+        found = Coverage(
+            branches=len(reached),
+            reached=sum(reached),
+            lines_never_reached=sorted(lines),
+            reached_by_rules_only=[],
+        )
+        if best is None or found.reached > best.reached:
+            best = found
+    return best
+
+
+def differences(renders: Renders) -> list[Difference]:
+    """The conversations that both bare dialects render, and differently; or that one of them only renders."""
+    if renders.loads(RAW) is not None or renders.loads(LLAMA_RAW) is not None:
+        return []
+    found = []
+    for name, build in CHATS.items():
+        ours, theirs = renders.render(RAW, build()), renders.render(LLAMA_RAW, build())
+        if ours.text == theirs.text and ours.ok == theirs.ok:
+            continue
+        at = first_difference(ours.text, theirs.text)
+        line = next((o.error.line for o in (ours, theirs) if o.error is not None and o.error.line is not None), None)
+        found.append(
+            Difference(
+                conversation=name,
+                at=at,
+                transformers=_side(ours.text, ours.error, at),
+                llama_cpp=_side(theirs.text, theirs.error, at),
+                line=line,
+            )
+        )
+    return found
+
+
+def first_difference(a: str | None, b: str | None) -> int | None:
+    """The first code point at which two texts part; None where one is missing."""
+    if a is None or b is None:
+        return None
+    for i, (x, y) in enumerate(zip(a, b, strict=False)):
+        if x != y:
+            return i
+    return min(len(a), len(b))
+
+
+def _side(text: str | None, error: JinjarunError | None, at: int | None) -> str:
+    if text is None or at is None:
+        return f"error: {error.message}" if error is not None else (text or "")[:CONTEXT]
+    return text[max(0, at - CONTEXT) : at + CONTEXT]
+
+
+__all__ = ["APPLY", "LLAMA_SERVER", "Depth", "dialect_of", "probe"]

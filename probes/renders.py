@@ -1,0 +1,249 @@
+"""The renders of one probe, each made once, and the evidence book that answers cite.
+
+A request is a `Chat` (see `chats`). A path is what happens to it on the way: `transformers:raw` and `llama.cpp:raw` are
+the bare template, `llama.cpp:llama-server` and `transformers:apply_chat_template` rework the request first.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from jinjarun.errors import JinjarunError, LimitExceeded, quote
+from jinjarun.limits import Limits
+from jinjarun.serving.caps import Caps, template_caps
+from jinjarun.template import Rendered, Span, Template
+from probes.chats import CHATS, Chat
+from probes.report import FROZEN_NOW, Evidence, Failure
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+RAW = "transformers:raw"
+LLAMA_RAW = "llama.cpp:raw"
+LLAMA_SERVER = "llama.cpp:llama-server"
+APPLY = "transformers:apply_chat_template"
+PATHS = (RAW, LLAMA_RAW, LLAMA_SERVER, APPLY)
+
+EXCERPT = 200
+"""Code points of output that a piece of evidence quotes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a path gave for a request: a text, or an error."""
+
+    text: str | None
+    error: JinjarunError | None
+    spans: tuple[Span, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        return self.error is None
+
+    @property
+    def limited(self) -> bool:
+        """A limit was hit: nothing was found out."""
+        return isinstance(self.error, LimitExceeded)
+
+
+class Renders:
+    """One template on every path. Renders are memoised by path and request; `count` and `steps_max` tell the cost."""
+
+    def __init__(
+        self,
+        source: str,
+        *,
+        bos_token: str = "",
+        eos_token: str = "",
+        limits: Limits | None = None,
+        now: datetime | float | None = None,
+    ) -> None:
+        self.source = source
+        self.bos_token = bos_token
+        self.eos_token = eos_token
+        self.limits = limits if limits is not None else Limits()
+        self.now: datetime | float = FROZEN_NOW if now is None else now
+        self.count = 0
+        self.steps_max = 0
+        self.reached: dict[str, bytearray] = {}
+        self._outcomes: dict[tuple[str, str], Outcome] = {}
+        self._templates: dict[str, Template | JinjarunError] = {}
+
+    def template(self, dialect: str) -> Template | JinjarunError:
+        """The template as this dialect reads it, or why it does not."""
+        if dialect not in self._templates:
+            try:
+                self._templates[dialect] = Template(self.source, dialect, self.limits)
+            except JinjarunError as error:
+                self._templates[dialect] = error
+        return self._templates[dialect]
+
+    @cached_property
+    def caps(self) -> Caps | JinjarunError:
+        """llama.cpp's nine flags, or why it has none."""
+        template = self.template("llama.cpp")
+        if isinstance(template, JinjarunError):
+            return template
+        try:
+            return template_caps(template)
+        except JinjarunError as error:
+            return error
+
+    def loads(self, path: str) -> JinjarunError | None:
+        template = self.template(dialect_of(path))
+        return template if isinstance(template, JinjarunError) else None
+
+    def render(self, path: str, chat: Chat, *, now: datetime | float | None = None) -> Outcome:
+        """What `path` gives for `chat`; `now` where the question is about the clock."""
+        key = (path, json.dumps([chat, str(now)], sort_keys=False, ensure_ascii=False))
+        if key not in self._outcomes:
+            self.count += 1
+            self._outcomes[key] = self._render(path, chat, self.now if now is None else now, spans=False)
+        return self._outcomes[key]
+
+    def spans(self, path: str, chat: Chat) -> Outcome:
+        """The same with the origin of every character; raw paths only."""
+        key = (path + "+spans", json.dumps(chat, sort_keys=False, ensure_ascii=False))
+        if key not in self._outcomes:
+            self.count += 1
+            self._outcomes[key] = self._render(path, chat, self.now, spans=True)
+        return self._outcomes[key]
+
+    def _render(self, path: str, chat: Chat, now: datetime | float, *, spans: bool) -> Outcome:
+        template = self.template(dialect_of(path))
+        if isinstance(template, JinjarunError):
+            return Outcome(None, template)
+        try:
+            if path in (RAW, LLAMA_RAW):
+                rendered = template.render(
+                    chat["messages"],
+                    tools=chat.get("tools"),
+                    add_generation_prompt=chat.get("add_generation_prompt", True),
+                    bos_token=self.bos_token,
+                    eos_token=self.eos_token,
+                    variables=chat.get("variables"),
+                    now=now,
+                    spans=spans,
+                )
+                self._account(template, rendered)
+                return Outcome(rendered.text, None, rendered.spans)
+            return Outcome(self._served(path, chat, now), None)
+        except JinjarunError as error:
+            return Outcome(None, error)
+
+    def _served(self, path: str, chat: Chat, now: datetime | float) -> str:
+        if path == LLAMA_SERVER:
+            from jinjarun.serving.llama_server import apply_template  # noqa: PLC0415
+
+            body = {"messages": chat["messages"]}
+            body |= {"tools": chat["tools"]} if chat.get("tools") else {}
+            if "add_generation_prompt" in chat:
+                body["add_generation_prompt"] = chat["add_generation_prompt"]  # type: ignore[assignment]
+            if chat.get("variables"):
+                body["chat_template_kwargs"] = chat["variables"]  # type: ignore[assignment]
+            return apply_template(self.source, body, bos_token=self.bos_token, eos_token=self.eos_token, now=now)
+        from jinjarun.serving.transformers import apply_chat_template  # noqa: PLC0415
+
+        return apply_chat_template(
+            self.source,
+            chat["messages"],
+            tools=chat.get("tools"),
+            add_generation_prompt=chat.get("add_generation_prompt", True),
+            bos_token=self.bos_token,
+            eos_token=self.eos_token,
+            now=now,
+            **chat.get("variables", {}),
+        )
+
+    def _account(self, template: Template, rendered: Rendered) -> None:
+        self.steps_max = max(self.steps_max, rendered.cost)
+        reached = self.reached.setdefault(template.dialect, bytearray(len(rendered.reached)))
+        for i, hit in enumerate(rendered.reached):
+            reached[i] |= hit
+
+
+def dialect_of(path: str) -> str:
+    return path.partition(":")[0]
+
+
+def failure(error: JinjarunError) -> Failure:
+    return Failure(type=type(error).__name__, message=error.message, line=error.line, column=error.column)
+
+
+class EvidenceBook:
+    """Evidence in the order in which it was cited; the same render and outcome is one entry."""
+
+    def __init__(self, name: str | None) -> None:
+        self.name = name or "TEMPLATE"
+        self.entries: dict[str, Evidence] = {}
+        self._ids: dict[str, str] = {}
+
+    def cite(
+        self,
+        chat: Chat,
+        path: str,
+        outcome: str,
+        *,
+        excerpt: str = "",
+        span: tuple[int, int] | None = None,
+        line: int | None = None,
+        conversation: str | None = None,
+        repeat: str | None = None,
+    ) -> str:
+        """The id of a piece of evidence. `conversation` is its name in `CHATS` where it has one; a request without a
+        name is repeated from its JSON."""
+        dialect, _, way = path.partition(":")
+        name = conversation if conversation is not None else name_of(chat)
+        command = repeat if repeat is not None else self._command(chat, name, dialect, way)
+        evidence = Evidence(
+            conversation=name or "unnamed",
+            engine=dialect,
+            path=way,
+            outcome=outcome,
+            excerpt=quote(excerpt)[: EXCERPT + 40],
+            span=span,
+            line=line,
+            repeat=command,
+        )
+        key = evidence.model_dump_json()
+        if key not in self._ids:
+            self._ids[key] = f"e{len(self.entries) + 1}"
+            self.entries[self._ids[key]] = evidence
+        return self._ids[key]
+
+    def _command(self, chat: Chat, name: str | None, dialect: str, way: str) -> str:
+        words = ["jinjarun", "render", self.name]
+        if way == "raw":
+            words += ["--dialect", dialect]
+        else:
+            words += ["--as", "llama-server" if way == "llama-server" else "transformers"]
+        if name is not None:
+            return shlex.join([*words, "--conversation", name])
+        return f"echo {shlex.quote(json.dumps(body_of(chat), ensure_ascii=False))} | {shlex.join([*words, '--messages', '-'])}"
+
+
+def body_of(chat: Chat) -> dict[str, Any]:
+    """The chat as a request body that `render --messages` reads."""
+    body: dict[str, Any] = dict(chat)
+    if "variables" in body:
+        body["chat_template_kwargs"] = body.pop("variables")
+    return body
+
+
+def name_of(chat: Chat) -> str | None:
+    """The name in `CHATS` of exactly this conversation."""
+    return _names().get(json.dumps(chat, ensure_ascii=False))
+
+
+_NAMES: dict[str, str] = {}
+
+
+def _names() -> Mapping[str, str]:
+    if len(_NAMES) != len(CHATS):
+        _NAMES.update({json.dumps(build(), ensure_ascii=False): name for name, build in CHATS.items()})
+    return _NAMES
