@@ -31,9 +31,9 @@ DIALECTS = ("llama.cpp", "transformers")
 CLEAN, FINDING, UNUSABLE, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 130, 141
 
 TEMPLATE_HELP = """\
-TEMPLATE is a .jinja file, a tokenizer_config.json, a model folder, a repository
-in the local Hugging Face cache (org/name), a GGUF file, a format family that
-comes with this package (family:chatml), or - for standard input.
+TEMPLATE is a .jinja file, a tokenizer_config.json, a model folder, a
+repository in the local Hugging Face cache (org/name), a GGUF file, a format
+family that comes with this package (family:chatml), or - for standard input.
 """
 
 
@@ -164,10 +164,11 @@ def clock(text: str) -> datetime | float:
 
 
 def run_render(args: argparse.Namespace) -> int:
+    chat = request(args)
     source = template_source(args, args.dialect)
     template = Template(source.template(args.variant), dialect=args.dialect)
     spans = args.spans or args.json
-    answer = template.render(**request(args), **special_tokens(args, source), now=args.now, spans=spans)
+    answer = template.render(**chat, **special_tokens(args, source), now=args.now, spans=spans)
     if args.json:
         print_json(rendered_json(answer, args.dialect))
     elif args.spans:
@@ -188,7 +189,7 @@ def rendered_json(answer: Rendered, dialect: str) -> dict[str, Any]:
 
 def run_caps(args: argparse.Namespace) -> int:
     source = template_source(args, "llama.cpp")
-    print_json(dataclasses.asdict(chat_template_caps(source.template(args.variant))))
+    print_json(chat_template_caps(source.template(args.variant)).to_dict())
     return CLEAN
 
 
@@ -222,14 +223,20 @@ def print_json(value: Any) -> None:
 
 def write(text: str) -> None:
     """To standard output as UTF-8, whatever the locale."""
-    sys.stdout.flush()
-    sys.stdout.buffer.write(text.encode("utf-8", "surrogatepass"))
+    write_bytes(text.encode("utf-8", "surrogatepass"))
+
+
+def write_bytes(data: bytes) -> None:
+    """All of it: an unbuffered standard output (PYTHONUNBUFFERED) may take less at once."""
+    left = memoryview(data)
+    while left:
+        left = left[sys.stdout.buffer.write(left) :]
 
 
 def print_text(answer: Rendered) -> None:
     """The exact bytes of a prompt; on a terminal with control characters made visible, so that they do nothing."""
     if not sys.stdout.isatty():
-        sys.stdout.buffer.write(answer.data)
+        write_bytes(answer.data)
         return
     text = visible(answer.text)
     write(text if text.endswith("\n") else text + "\n")

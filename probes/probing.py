@@ -68,13 +68,8 @@ def probe(
     not_evaluated: list[NotEvaluated] = []
     engines = [engine_status(renders, path, not_evaluated) for path in PATHS]
     loads = [engine.loads for engine in engines]
-    status: Literal["complete", "partial", "invalid", "not_evaluated"]
-    if not any(loads):
-        status = "invalid"
-    else:
-        status = "partial" if not_evaluated else "complete"
     return ProbeReport(
-        status=status,
+        status="invalid" if not any(loads) else "partial" if not_evaluated else "complete",
         tool=tool_info(),
         template=template_info(template, name, variant, source),
         engines=engines,

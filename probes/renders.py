@@ -224,7 +224,8 @@ class EvidenceBook:
             words += ["--as", "llama-server" if way == "llama-server" else "transformers"]
         if name is not None:
             return shlex.join([*words, "--conversation", name])
-        return f"echo {shlex.quote(json.dumps(body_of(chat), ensure_ascii=False))} | {shlex.join([*words, '--messages', '-'])}"
+        body = shlex.quote(json.dumps(body_of(chat), ensure_ascii=False))
+        return f"echo {body} | {shlex.join([*words, '--messages', '-'])}"
 
 
 def body_of(chat: Chat) -> dict[str, Any]:
