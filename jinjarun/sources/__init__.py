@@ -82,7 +82,8 @@ def open_source(
     model folder; `org/name` or `org/name@revision` in the local Hugging Face cache; `family:NAME`, a folder of
     `corpus`; `-`, standard input (`stdin` in its place). A file that exists is taken before a repository of that name.
     A single file is read alone: what its neighbours say of tokens is found by giving the folder.
-    `reads_as`: whose order of precedence decides in a folder, a key of `READS_AS`.
+    `reads_as`: whose order of precedence decides in a folder, a key of `READS_AS`. GGUF is read as llama.cpp reads it,
+    and in a single file there is nothing to decide.
     `name`: what to call it; by default the repository, the folder or the file.
     `vocabulary`: whether to read tokenizer.json (tens of megabytes), which stop verdicts need and rendering does not.
 

@@ -107,7 +107,7 @@ def test_a_pipe_that_took_the_place_of_a_file(tmp_path: Path, monkeypatch: pytes
     before = os.stat(path)
     path.unlink()
     os.mkfifo(path)
-    monkeypatch.setattr(files.os, "stat", lambda _: before)
+    monkeypatch.setattr(os, "stat", lambda _: before)
     assert refused(path).details["reason"] == "is a named pipe, not a file"
 
 
@@ -119,7 +119,7 @@ def test_unreadable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         def denied(*_: Any) -> int:
             raise PermissionError(13, "Permission denied")
 
-        monkeypatch.setattr(files.os, "open", denied)
+        monkeypatch.setattr(os, "open", denied)
     assert refused(path).details["reason"] == "permission denied"
 
 
@@ -322,7 +322,7 @@ def test_any_values_give_an_answer_or_a_source_error(
 
 
 def test_each_file_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    contents = {name: {} for name in NAMES} | {
+    contents: dict[str, Any] = {name: {} for name in NAMES} | {
         "chat_template.jinja": TEMPLATE,
         "additional_chat_templates/a.jinja": TEMPLATE,
     }
@@ -336,7 +336,7 @@ def test_each_file_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
             opened.append(os.path.relpath(path, tmp_path))
         return real(path, flags, *rest)
 
-    monkeypatch.setattr(files.os, "open", counting)
+    monkeypatch.setattr(os, "open", counting)
     open_source(tmp_path)
     assert sorted(opened) == sorted(contents)
     opened.clear()

@@ -74,7 +74,7 @@ def test_generation(tmp_path: Path) -> None:
     [("transformers", False, "map"), ("transformers", True, "config"), ("llama.cpp", False, "config")],
 )
 def test_special_tokens_map(tmp_path: Path, reads_as: str, decoder: bool, eos: str) -> None:
-    config = {"eos_token": "config"} | ({"added_tokens_decoder": {}} if decoder else {})
+    config: dict[str, Any] = {"eos_token": "config"} | ({"added_tokens_decoder": {}} if decoder else {})
     files = {
         "tokenizer_config.json": config,
         "special_tokens_map.json": {"eos_token": {"content": "map"}, "additional_special_tokens": ["<x>"]},
