@@ -45,7 +45,7 @@ class Reference:
 
     def __init__(self, source: str) -> None:
         with _converted():
-            self._template = _environment().from_string(source)
+            self._template = environment().from_string(source)
 
     def render_context(self, context: dict[str, Any], *, now: datetime | float | None = None) -> str:
         """The text for exactly these variables, with the clock at `now` (see `resolve_now`)."""
@@ -120,18 +120,17 @@ def _strftime_now(format: str) -> str:
     return _clock.get().strftime(format)
 
 
-def _environment() -> ImmutableSandboxedEnvironment:
-    environment = ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, loopcontrols]
-    )
-    environment.filters["tojson"] = _tojson
-    environment.globals |= {
+def environment() -> ImmutableSandboxedEnvironment:
+    """Jinja2's environment as transformers sets it up; `strftime_now` works only within `render_context`."""
+    result = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, loopcontrols])
+    result.filters["tojson"] = _tojson
+    result.globals |= {
         "dict": _Dict(),
         "namespace": _PublicNamespace,
         "raise_exception": _raise_exception,
         "strftime_now": _strftime_now,
     }
-    return environment
+    return result
 
 
 @contextmanager

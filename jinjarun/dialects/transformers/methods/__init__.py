@@ -27,7 +27,7 @@ METHODS: dict[type, dict[str, Callable[..., Any]]] = {
     dict: containers.DICT,
     KeysView: containers.VIEW,
     ItemsView: containers.VIEW,
-    range: containers.TUPLE,
+    range: containers.RANGE,
     LoopContext: objects.LOOP,
     Cycler: objects.CYCLER,
 }

@@ -28,6 +28,10 @@ def index(run: Run, receiver: Any, value: Any, start: int = 0, stop: int = sys.m
     raise ValueError("the value is not in the list")
 
 
+def range_index(run: Run, receiver: range, value: Any, /) -> int:
+    return index(run, receiver, value)
+
+
 def copy(run: Run, receiver: Any, /) -> Any:
     run.items(len(receiver))
     return receiver.copy()
@@ -60,6 +64,7 @@ def isdisjoint(run: Run, receiver: Any, other: Any, /) -> bool:
 
 LIST: dict[str, Method] = {"copy": copy, "count": count, "index": index}
 TUPLE: dict[str, Method] = {"count": count, "index": index}
+RANGE: dict[str, Method] = {"count": count, "index": range_index}
 DICT: dict[str, Method] = {
     "copy": copy,
     "fromkeys": fromkeys,

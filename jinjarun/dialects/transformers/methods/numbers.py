@@ -26,10 +26,10 @@ def to_bytes(run: Run, receiver: int, /, length: Any = 1, byteorder: Any = "big"
     return int.to_bytes(receiver, length, byteorder, signed=signed)
 
 
-def from_bytes(run: Run, _receiver: int, /, data: Any, byteorder: Any = "big", *, signed: Any = False) -> int:
+def from_bytes(run: Run, receiver: int, /, data: Any, byteorder: Any = "big", *, signed: Any = False) -> int:
     if isinstance(data, bytes) and len(data) * 8 > run.limits.integer_bits:
         raise run.exceeded("integer_bits")
-    return int.from_bytes(data, byteorder, signed=signed)
+    return type(receiver).from_bytes(data, byteorder, signed=signed)
 
 
 def fromhex(run: Run, _receiver: float, /, text: Any) -> float:
