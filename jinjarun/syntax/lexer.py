@@ -33,8 +33,8 @@ KEYWORD_PAIRS = {"not in": ("not", "in"), "ignore missing": ("NAME", "NAME"), "w
 """Keywords of two words, and what the words are where the grammar does not allow the pair."""
 
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
-_BEFORE_BINARY = KEYWORDS.union(KEYWORD_PAIRS, ("NAME", "ATTRIBUTE", "FILTER", "STRING", "INTEGER", "FLOAT", ")", "]"))
-"""What a sign must follow in llama.cpp to be an operator; tags count too."""
+_WORDS = KEYWORDS.union(KEYWORD_PAIRS)
+_OPERAND_ENDS = frozenset({"NAME", "ATTRIBUTE", "FILTER", "STRING", "INTEGER", "FLOAT", ")", "]"})
 
 (
     _PAIR,
@@ -315,14 +315,15 @@ class _Lexer:
                         kind = value = "in"
                 elif group == _SIGNED:
                     number = value[1:]
-                    if kinds[-1] in _BEFORE_BINARY or kinds[-1].startswith("{% "):
+                    before = kinds[-1]
+                    if before == "}" or before in _WORDS or before.startswith("{% "):
+                        self.fail(f"`{value[0]}` cannot follow this in {rules.engine}", offset, "use parentheses")
+                    if before in _OPERAND_ENDS or not number:
                         add_kind(value[0])
                         add_token((line, offset - newlines[line - 1], value[0]))
                         if not number:
                             continue
                         value = number
-                    elif not number:
-                        self.fail(f"`{value}` before what is no number", offset, rules.without["sign"])
                     kind = "FLOAT" if "." in number else "INTEGER"
                     value = self.float(value, offset) if kind == "FLOAT" else self.integer(value, offset)
                 else:

@@ -36,13 +36,12 @@ def _automaton(rules: SyntaxRules) -> State:
     """The start state; the tables as dictionaries that hold each other, with what the dialect refuses taken out."""
     compiled = tables.load()
     actions = [_action(size, symbol, alias, rules) for size, symbol, alias in compiled.rules]
+    refused = rules.without.keys() - {symbol for _, symbol, _ in compiled.rules}
     states: list[State] = [{} for _ in compiled.states]
     for state, row in zip(states, compiled.states, strict=True):
         for symbol, number in row.items():
-            if symbol not in rules.without or symbol.isidentifier():
+            if symbol not in refused:
                 state[symbol] = states[number] if number >= 0 else actions[~number]
-        if "JUXTAPOSED" in rules.without:
-            state.pop("JUXTAPOSED", None)
     return states[compiled.start]
 
 
@@ -62,7 +61,7 @@ def _run(state: State, kinds: list[str], tokens: list[Token], builder: Builder) 
     values: list[Any] = []
     push_state, push_value = states.append, values.append
     for kind, token in zip(kinds, tokens, strict=True):
-        later = None
+        later: tuple[str, Token] | None = None
         while True:
             action = state.get(kind)
             if action.__class__ is dict:
@@ -71,7 +70,7 @@ def _run(state: State, kinds: list[str], tokens: list[Token], builder: Builder) 
                 state = action
                 if later is None:
                     break
-                kind, later = later, None
+                (kind, token), later = later, None
             elif action is not None:
                 size, build, symbol = action
                 if size:
@@ -93,9 +92,10 @@ def _run(state: State, kinds: list[str], tokens: list[Token], builder: Builder) 
             elif kind in KEYWORDS:
                 kind = "NAME"
             elif kind in KEYWORD_PAIRS:
-                kind, later = KEYWORD_PAIRS[kind]
+                (first, second), words = KEYWORD_PAIRS[kind], token[2].split()
+                kind, token, later = first, (*token[:2], words[0]), (second, (*token[:2], words[1]))
             elif "JUXTAPOSED" in state and kind != "JUXTAPOSED":
-                kind, later = "JUXTAPOSED", kind
+                kind, later = "JUXTAPOSED", (kind, token)
             else:
                 builder.unexpected(kind, token, state, values)
     body: list[nodes.Stmt] = values[0]

@@ -58,7 +58,8 @@ class SyntaxRules:
     integer_bits: int | None = None
     """Size of an integer; None where `Limits.integer_bits` is the only bound."""
     signed_numbers: bool = False
-    """`-` and `+` exist before digits only, and belong to the number unless an operand stands before them."""
+    """The token before `-` or `+` decides what it is: an operator after a word (keywords too), a number, a string, `)`
+    or `]`; else a sign, which belongs to the digits directly after it."""
     unicode_names: bool = True
     python_escapes: bool = True
     """Escapes in strings are Python's; else the few of C, and any other is an error."""
@@ -140,7 +141,6 @@ LLAMA_CPP = SyntaxRules(
         {
             "//": "llama.cpp has no `//`; use (a / b)|int",
             "**": "llama.cpp has no `**`; multiply instead",
-            "sign": "llama.cpp has signs on number literals only; write `0 - x`",
             "colon": "llama.cpp reads no colon before `%}`",
             "recursive": "llama.cpp has no recursive loops",
             "filter_of_test": "put the test in parentheses before filtering it",
