@@ -152,5 +152,5 @@ def join_(run: Run, value: Any, /, d: Any = "", attribute: Any = None) -> str:
     separator = to_text(run, d)
     run.string(sum(map(utf8_size, texts)) + utf8_size(separator) * max(len(texts) - 1, 0))
     if any(type(text) is Text for text in texts):
-        return join([part for text in texts for part in (separator, text)][1:])
+        return join([part for text in texts for part in (separator, text)][1:] if separator else texts)
     return separator.join(texts)

@@ -140,7 +140,7 @@ def str_join(run: Run, receiver: Any, iterable: Any, /) -> Any:
     if type(receiver) in (str, Text) and any(type(item) is Text for item in items):
         if not all(isinstance(item, str) for item in items):
             raise TypeError("sequence item: expected str instance")
-        return join([text for item in items for text in (receiver, item)][1:])
+        return join([text for item in items for text in (receiver, item)][1:] if receiver else items)
     return receiver.join(items)
 
 
