@@ -27,7 +27,7 @@ from tests.conformance import golden
 
 Renderer = Callable[[dict[str, Any]], object]
 
-JINJA = reference._environment()
+JINJA = reference.environment()
 JINJA.globals["strftime_now"] = lambda form: datetime.fromtimestamp(golden.suite()["now"], UTC).strftime(form)
 
 
