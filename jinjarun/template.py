@@ -84,7 +84,7 @@ class Template:
 
     @property
     def branches(self) -> list[tuple[int, str]]:
-        """Line and kind ("if", "elif", "else", "for", "for-else") of each branch, in the order of `Rendered.reached`."""
+        """Line and kind ("if", "elif", "else", "for", "for-else") of each branch, in the order of `reached`."""
         return list(self._program.branches)
 
     @property

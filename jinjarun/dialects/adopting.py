@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 class Adopter:
     """Copies a context. With `spans` every string becomes a Text that knows its path, an object of its own."""
 
-    def __init__(
-        self, run: Run, *, string: Callable[[str], str], integer: Callable[[int], Any], spans: bool
-    ) -> None:
+    def __init__(self, run: Run, *, string: Callable[[str], str], integer: Callable[[int], Any], spans: bool) -> None:
         self.limits = run.limits
         self.run = run
         self.string = string

@@ -86,8 +86,8 @@ class Dialect(ABC):
         """`value[key]`."""
 
     @abstractmethod
-    def slice(self, run: Run, value: Any, start: Any, stop: Any, step: Any) -> Any:
-        """`value[start:stop:step]`; `...` stands for a bound that was not written."""
+    def slice(self, run: Run, value: Any, bounds: tuple[Any, Any, Any], *, constant: bool) -> Any:
+        """`value[start:stop:step]`; `...` stands for a bound that was not written. `constant`: a literal is sliced."""
 
     @abstractmethod
     def call(self, env: Env, callee: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -95,7 +95,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def bind(self, macro: Macro, env: Env, calling: Env, args: list[Any], kwargs: dict[str, Any]) -> None:
-        """Set the parameters of `macro` in `env`, the scope of its body; it is called where the variables are `calling`."""
+        """Set the parameters of `macro` in `env`, the scope of its body; `calling` are the variables at the call."""
 
     @abstractmethod
     def set_attribute(self, run: Run, value: Any, name: str, new: Any) -> None:

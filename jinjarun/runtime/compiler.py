@@ -373,7 +373,9 @@ class _Compiler:
         scope = self.enter(node.body, names)
         self.loops += 1
         if self.loops > dialect.nested_loops:
-            message = f"more than {dialect.nested_loops} loops inside one another: Python, to which Jinja2 compiles, refuses"
+            message = (
+                f"more than {dialect.nested_loops} loops inside one another, which Jinja2 cannot compile"
+            )
             raise TemplateSyntaxError(message, line=node.line, column=node.column)
         body = self.body(node.body, (node.line, "for"))
         self.loops -= 1
@@ -874,7 +876,7 @@ class _Compiler:
     def get_item(self, node: nodes.GetItem) -> Closure:
         value = self.expr(node.value)
         if isinstance(node.index, nodes.Slice):
-            return self.slice(value, node.index)
+            return self.slice(value, node.index, constant=_is_constant(node.value))
         item = self.dialect.item
         index = self.expr(node.index)
         if isinstance(node.index, nodes.Const) and type(node.index.value) is str and not self.watched:
@@ -889,14 +891,14 @@ class _Compiler:
             return get_key
         return lambda env: item(env.run, value(env), index(env))
 
-    def slice(self, value: Closure, node: nodes.Slice) -> Closure:
+    def slice(self, value: Closure, node: nodes.Slice, *, constant: bool) -> Closure:
         take = self.dialect.slice
 
         def bound(part: nodes.Expr | None) -> Closure:
             return (lambda _env: ...) if part is None else self.expr(part)
 
         start, stop, step = bound(node.start), bound(node.stop), bound(node.step)
-        return lambda env: take(env.run, value(env), start(env), stop(env), step(env))
+        return lambda env: take(env.run, value(env), (start(env), stop(env), step(env)), constant=constant)
 
     def arguments(self, arguments: list[nodes.Argument]) -> Callable[[Env], tuple[list[Any], dict[str, Any]]]:
         if all(argument.kind == "positional" for argument in arguments):
@@ -1043,6 +1045,15 @@ class _Compiler:
 
 
 _NOTHING = object()
+
+
+def _is_constant(node: nodes.Expr) -> bool:
+    """A literal: what Jinja2 computes while compiling, and then by other rules for slices than while rendering."""
+    if isinstance(node, (nodes.TupleExpr, nodes.ListExpr)):
+        return all(_is_constant(item) for item in node.items)
+    if isinstance(node, nodes.DictExpr):
+        return all(_is_constant(part) for pair in node.pairs for part in pair)
+    return isinstance(node, nodes.Const)
 
 
 def _filtered(items: Any, env: Env, assign: Callable[[Env, Any], None], test: Closure) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -11,51 +12,28 @@ if TYPE_CHECKING:
     from jinjarun.runtime.scope import Env
 
 
+@dataclass(slots=True, eq=False)
 class Macro:
     """`name(parameters)`: renders `body` in a scope of its own and gives its text.
 
     `defaults` has a closure for each parameter that has one, by name. `height` is the depth of the body's tree, which
     counts against the depth limit while the macro is active. `special` holds those of "caller", "kwargs" and "varargs"
-    that the body reads.
+    that the body reads. `env` are the variables that the body sees; None: those where it is called.
     """
 
-    __slots__ = ("body", "defaults", "env", "finish", "height", "masked", "name", "parameters", "special")
-
-    def __init__(
-        self,
-        name: str,
-        parameters: tuple[str, ...],
-        defaults: dict[str, Callable[[Env], Any]],
-        body: Callable[[Env], Any],
-        finish: Callable[[Env, list[str]], str],
-        height: int,
-        special: frozenset[str],
-        masked: tuple[str, ...],
-    ) -> None:
-        self.name = name
-        self.parameters = parameters
-        self.defaults = defaults
-        self.body = body
-        self.finish = finish
-        self.height = height
-        self.special = special
-        self.masked = masked
-        self.env: Env | None = None
+    name: str
+    parameters: tuple[str, ...]
+    defaults: dict[str, Callable[[Env], Any]]
+    body: Callable[[Env], Any]
+    finish: Callable[[Env, list[str]], str]
+    height: int
+    special: frozenset[str]
+    masked: tuple[str, ...]
+    env: Env | None = None
 
     def defined_in(self, env: Env | None) -> Macro:
-        """This macro as a value that sees the variables `env`; None: those where it is called."""
-        macro = Macro(
-            self.name,
-            self.parameters,
-            self.defaults,
-            self.body,
-            self.finish,
-            self.height,
-            self.special,
-            self.masked,
-        )
-        macro.env = env
-        return macro
+        """This macro as a value that sees the variables `env`."""
+        return replace(self, env=env)
 
     def render(self, dialect: Dialect, calling: Env, args: list[Any], kwargs: dict[str, Any]) -> str:
         """The text of one call from where the variables are `calling`."""

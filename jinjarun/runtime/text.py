@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Origin(NamedTuple):
-    """Where a piece of text stems from: `place` is "line 12" of the template or a path such as "messages[1].content"."""
+    """Where a piece of text stems from: `place` is "line 12" of the template, or a path as "messages[1].content"."""
 
     is_input: bool
     place: str

@@ -8,10 +8,9 @@ from jinjarun.dialects.adopting import Adopter
 from jinjarun.dialects.base import Dialect
 from jinjarun.dialects.llamacpp.arguments import ARRAY
 from jinjarun.dialects.llamacpp.containers import ARRAYS, OBJECTS
-from jinjarun.dialects.llamacpp.functions import FUNCTIONS
+from jinjarun.dialects.llamacpp.functions import VARIABLES
 from jinjarun.dialects.llamacpp.operators import BINARY, UNARY
 from jinjarun.dialects.llamacpp.scalars import BOOLEAN, FLOAT, INTEGER, NONE, UNDEFINED_VALUE
-from jinjarun.dialects.llamacpp.shared import slice_bounds
 from jinjarun.dialects.llamacpp.strings import STRING
 from jinjarun.dialects.llamacpp.tests import TESTS
 from jinjarun.dialects.llamacpp.values import (
@@ -90,7 +89,7 @@ class LlamaCpp(Dialect):
     dict_methods = frozenset(OBJECTS)
 
     def globals(self) -> dict[str, Any]:
-        return dict(FUNCTIONS)
+        return dict(VARIABLES)
 
     def adopt(self, context: Mapping[str, Any], run: Run, *, spans: bool) -> dict[str, Any]:
         return Adopter(run, string=from_text, integer=_json_integer, spans=spans).context(context)
@@ -172,7 +171,8 @@ class LlamaCpp(Dialect):
         builtin = find_builtin(run, value, name)
         return Undefined(name) if builtin is None else Function(name, builtin, (value,))
 
-    def slice(self, run: Run, value: Any, start: Any, stop: Any, step: Any) -> Any:
+    def slice(self, run: Run, value: Any, bounds: tuple[Any, Any, Any], *, constant: bool) -> Any:
+        start, stop, step = bounds
         size = len(value) if isinstance(value, (str, *ARRAY)) else 0
         step = 1 if step is ... else step
         backwards = as_int(step) < 0 if start is ... or stop is ... else False

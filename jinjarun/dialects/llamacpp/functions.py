@@ -52,4 +52,7 @@ GLOBALS: dict[str, Callable[..., Any]] = {
     **{f"test_is_{name}": test for name, test in TESTS.items()},
 }
 
-FUNCTIONS = {name: Function(name, function) for name, function in GLOBALS.items()}
+CONSTANTS = {"true": True, "True": True, "false": False, "False": False, "none": None, "None": None}
+"""Variables like any other: a template or a caller may set them."""
+
+VARIABLES: dict[str, Any] = {**{name: Function(name, function) for name, function in GLOBALS.items()}, **CONSTANTS}

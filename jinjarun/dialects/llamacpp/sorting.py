@@ -79,33 +79,36 @@ def _median(a: list[Any], x: int, y: int, z: int, less: Less) -> int:
 
 
 def _heap_sort(a: list[Any], first: int, last: int, less: Less) -> None:
-    size = last - first
+    heap = a[first:last]
+    size = len(heap)
     for parent in range((size - 2) // 2, -1, -1):
-        _adjust(a, first, parent, size, a[first + parent], less)
-    for end in range(last - 1, first, -1):
-        value = a[end]
-        a[end] = a[first]
-        _adjust(a, first, 0, end - first, value, less)
+        _adjust(heap, parent, size, heap[parent], less)
+    for end in range(size - 1, 0, -1):
+        value = heap[end]
+        heap[end] = heap[0]
+        _adjust(heap, 0, end, value, less)
+    a[first:last] = heap
 
 
-def _adjust(a: list[Any], first: int, hole: int, size: int, value: Any, less: Less) -> None:
+def _adjust(heap: list[Any], hole: int, size: int, value: Any, less: Less) -> None:
+    """Put `value` into the heap of `size` items, from `hole` down and then up again."""
     top, child = hole, hole
     while child < (size - 1) // 2:
         child = 2 * (child + 1)
-        if less(a[first + child], a[first + child - 1]):
+        if less(heap[child], heap[child - 1]):
             child -= 1
-        a[first + hole] = a[first + child]
+        heap[hole] = heap[child]
         hole = child
     if size % 2 == 0 and child == (size - 2) // 2:
         child = 2 * (child + 1)
-        a[first + hole] = a[first + child - 1]
+        heap[hole] = heap[child - 1]
         hole = child - 1
     parent = (hole - 1) // 2
-    while hole > top and less(a[first + parent], value):
-        a[first + hole] = a[first + parent]
+    while hole > top and less(heap[parent], value):
+        heap[hole] = heap[parent]
         hole = parent
         parent = (hole - 1) // 2
-    a[first + hole] = value
+    heap[hole] = value
 
 
 def _insertion_sort(a: list[Any], first: int, last: int, less: Less) -> None:

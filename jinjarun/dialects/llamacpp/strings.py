@@ -285,4 +285,3 @@ STRING: dict[str, Callable[..., Any]] = {
     "tojson": to_json_filter,
     "upper": _by_part(_upper),
 }
-

@@ -42,7 +42,7 @@ def _odd(_run: Run, *args: Any) -> bool:
 
 def _even(_run: Run, *args: Any) -> bool:
     types(args, int)
-    return args[0] % 2 == 0
+    return bool(args[0] % 2 == 0)
 
 
 def _divisible(_run: Run, *args: Any) -> bool:
@@ -135,4 +135,3 @@ TESTS: dict[str, Callable[..., Any]] = {
     "undefined": _of_type("Undefined"),
     "upper": _upper,
 }
-

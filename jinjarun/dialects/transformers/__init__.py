@@ -17,7 +17,7 @@ from jinjarun.dialects.transformers import operators
 from jinjarun.dialects.transformers.filters import FILTERS
 from jinjarun.dialects.transformers.globals import GLOBALS
 from jinjarun.dialects.transformers.iteration import check_key, collect
-from jinjarun.dialects.transformers.lookup import getattr_, getitem, set_attribute
+from jinjarun.dialects.transformers.lookup import getattr_, getitem, set_attribute, subscript
 from jinjarun.dialects.transformers.measure import to_text
 from jinjarun.dialects.transformers.methods import METHODS
 from jinjarun.dialects.transformers.tests import TESTS
@@ -97,9 +97,9 @@ class Transformers(Dialect):
     def item(self, run: Run, value: Any, key: Any) -> Any:
         return getitem(run, value, key)
 
-    def slice(self, run: Run, value: Any, start: Any, stop: Any, step: Any) -> Any:
-        bounds = [None if bound is ... else bound for bound in (start, stop, step)]
-        return getitem(run, value, slice(*bounds))
+    def slice(self, run: Run, value: Any, bounds: tuple[Any, Any, Any], *, constant: bool) -> Any:
+        key = slice(*[None if bound is ... else bound for bound in bounds])
+        return getitem(run, value, key) if constant else subscript(run, value, key)
 
     def call(self, env: Env, callee: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         if isinstance(callee, Invocable):
@@ -164,7 +164,7 @@ class Transformers(Dialect):
     def loop(
         self, run: Run, items: Iterable[Any], recurse: Callable[..., Any] | None, depth: int
     ) -> Iterator[tuple[Any, Any]]:
-        return LoopContext(items, Undefined, recurse, depth)  # type: ignore[arg-type]
+        return LoopContext(items, Undefined, recurse, depth)
 
     def methods(self, name: str) -> Mapping[type, Callable[..., Any]]:
         table = {kind: methods[name] for kind, methods in METHODS.items() if name in methods}
