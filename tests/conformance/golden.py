@@ -175,7 +175,7 @@ def report_context(asked: dict[str, Any], variant: dict[str, Any], dialect: str)
     else:
         if merged_request.get("tools"):
             context["tools"] = merged_request["tools"]
-        context |= {"bos_token": "", "eos_token": "", **{k: v for k, v in variables.items() if v is not None}}
+        context |= {"bos_token": "", "eos_token": "", **variables}
     return {key: value for key, value in context.items() if key not in omitted}
 
 
