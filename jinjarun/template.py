@@ -13,6 +13,7 @@ from jinjarun.limits import Limits
 from jinjarun.runtime.clock import resolve_now
 from jinjarun.runtime.compiler import Program, compile_template
 from jinjarun.runtime.failures import converted
+from jinjarun.runtime.generations import Generations
 from jinjarun.runtime.run import Run
 from jinjarun.runtime.scope import Env
 from jinjarun.runtime.text import parts_of
@@ -50,7 +51,8 @@ class Rendered:
 
     `text` is str, with U+FFFD for bytes that are not UTF-8 (llama.cpp slices bytes); `data` the bytes themselves.
     `spans` cover the text in order without gaps; empty unless asked for. `cost` is the number of steps taken, `reached`
-    a byte for each of the template's branches.
+    a byte for each of the template's branches. `generations` are the places `(start, end)` of `{% generation %}` blocks
+    (see `runtime.generations`), None unless asked for.
     """
 
     text: str
@@ -58,6 +60,7 @@ class Rendered:
     spans: tuple[Span, ...]
     cost: int
     reached: bytes
+    generations: tuple[tuple[int, int], ...] | None = None
 
 
 class Template:
@@ -126,11 +129,18 @@ class Template:
         return self.render_context(context, now=now, spans=spans)
 
     def render_context(
-        self, context: Mapping[str, Any], *, now: datetime | float | None = None, spans: bool = False
+        self,
+        context: Mapping[str, Any],
+        *,
+        now: datetime | float | None = None,
+        spans: bool = False,
+        generations: bool = False,
     ) -> Rendered:
-        """The text for exactly these variables, nothing added."""
+        """The text for exactly these variables, nothing added. `generations` is of transformers: llama.cpp has none."""
         run = Run(self.limits, resolve_now(now), self._dialect.undefined, len(self._program.branches))
-        out = self._execute(context, run, watched=spans)
+        if generations:
+            run.generations = Generations()
+        out = self._execute(context, run, watched=spans or generations)
         return self._rendered(out, run, spans=spans)
 
     def trace_context(
@@ -167,6 +177,8 @@ class Template:
         for name in program.masked:
             env.pop(name, None)
         out = env.capture()
+        if run.generations is not None:
+            run.generations.top_level = out
         _make_room(self.limits)
         try:
             program.body(env)
@@ -187,7 +199,8 @@ class Template:
             raise run.exceeded("output_bytes")
         text = joined if len(data) == size and joined.isascii() else data.decode("utf-8", "replace")
         found = self._spans(out) if spans else ()
-        return Rendered(text, data, found, run.spent, bytes(run.reached))
+        places = None if run.generations is None else tuple(run.generations.spans)
+        return Rendered(text, data, found, run.spent, bytes(run.reached), places)
 
     def _spans(self, out: list[str]) -> tuple[Span, ...]:
         decoder = codecs.getincrementaldecoder("utf-8")("replace")

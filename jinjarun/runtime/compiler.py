@@ -672,7 +672,28 @@ class _Compiler:
     def generation(self, node: nodes.Generation) -> Closure:
         if not self.dialect.scoped_blocks:
             return self.body(node.body)
-        return self.inner_body(node.body)
+        # Jinja2 makes a function of it, which no `break` can leave.
+        outer_loops, self.loops = self.loops, 0
+        body = self.inner_body(node.body)
+        self.loops = outer_loops
+        if not self.watched:
+            return body
+        finish = self.finish
+
+        def generation(env: Env) -> None:
+            found = env.run.generations
+            if found is None:
+                body(env)
+                return
+            written = env.out
+            out = env.capture()
+            body(env)
+            env.out, env.write = written, written.append
+            text = finish(env, out)
+            found.note(text)
+            env.write(text)
+
+        return generation
 
     def load(self, node: nodes.Load) -> Closure:
         def load(_env: Env) -> None:
