@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import sys
+import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -77,8 +78,7 @@ class Template:
         self.limits = limits if limits is not None else Limits()
         self._dialect = dialect_named(dialect)
         self._tree = parse(source, self._dialect.syntax, self.limits)
-        _make_room(self.limits)
-        self._program = compile_template(self._tree, self._dialect, self.limits)
+        self._program = self._compile(watched=False)
         self._watched: Program | None = None
 
     @property
@@ -158,9 +158,15 @@ class Template:
 
     def _watched_program(self) -> Program:
         if self._watched is None:
-            _make_room(self.limits)
-            self._watched = compile_template(self._tree, self._dialect, self.limits, watched=True)
+            self._watched = self._compile(watched=True)
         return self._watched
+
+    def _compile(self, *, watched: bool) -> Program:
+        _ROOM.take(self.limits)
+        try:
+            return compile_template(self._tree, self._dialect, self.limits, watched=watched)
+        finally:
+            _ROOM.leave()
 
     def _execute(self, context: Mapping[str, Any], run: Run, *, watched: bool) -> list[str]:
         if not hasattr(context, "items"):
@@ -179,13 +185,15 @@ class Template:
         out = env.capture()
         if run.generations is not None:
             run.generations.top_level = out
-        _make_room(self.limits)
+        _ROOM.take(self.limits)
         try:
             program.body(env)
         except JinjarunError:
             raise
         except Exception as error:
             raise converted(error) from None
+        finally:
+            _ROOM.leave()
         return out
 
     def _rendered(self, out: list[str], run: Run, *, spans: bool) -> Rendered:
@@ -231,16 +239,38 @@ def check_conversation(messages: Any, tools: Any) -> None:
         raise InputError(f"tools must be a list, not {type(tools).__name__}", path="tools")
 
 
-def _make_room(limits: Limits) -> None:
-    """Room on the host's stack for a template of the allowed depth, wherever the caller stands.
+class _Room:
+    """Room on the host's stack for templates of the allowed depth, wherever the caller stands.
 
-    The limit is raised and left there: lowering it again could cut off another thread that needs it.
+    Python's recursion limit is one for all threads: it is raised while any template runs and set back after the last.
     """
-    depth = 0
-    frame: FrameType | None = sys._getframe()
-    while frame is not None:
-        depth += 1
-        frame = frame.f_back
-    needed = depth + FRAMES_PER_LEVEL * limits.depth + SPARE_FRAMES
-    if sys.getrecursionlimit() < needed:
-        sys.setrecursionlimit(needed)
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._active = 0
+        self._before = self._raised = 0
+
+    def take(self, limits: Limits) -> None:
+        depth = 0
+        frame: FrameType | None = sys._getframe()
+        while frame is not None:
+            depth += 1
+            frame = frame.f_back
+        needed = depth + FRAMES_PER_LEVEL * limits.depth + SPARE_FRAMES
+        with self._lock:
+            current = sys.getrecursionlimit()
+            if self._active == 0 or current != self._raised:
+                self._before = current
+            self._active += 1
+            if current < needed:
+                sys.setrecursionlimit(needed)
+            self._raised = max(current, needed)
+
+    def leave(self) -> None:
+        with self._lock:
+            self._active -= 1
+            if self._active == 0 and sys.getrecursionlimit() == self._raised != self._before:
+                sys.setrecursionlimit(self._before)
+
+
+_ROOM = _Room()

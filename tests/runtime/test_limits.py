@@ -1,0 +1,121 @@
+"""A limit always ends in LimitExceeded, whatever the template tries and wherever the caller stands."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jinjarun import InputError, LimitExceeded, Limits, Template
+
+BOTH = ("transformers", "llama.cpp")
+
+GREEDY = {
+    "steps": "{% for i in range(90000) %}{% for j in range(90000) %}{% endfor %}{% endfor %}",
+    "string_bytes": "{% set ns = namespace(s='xxxxxxxxxxxxxxxx') %}"
+    "{% for i in range(40) %}{% set ns.s = ns.s + ns.s %}{% endfor %}",
+    "output_bytes": "{% set s = 'x' * 3000000 %}{{ s }}{{ s }}",
+    "items": "{% for i in range(100001) %}{% endfor %}",
+    "depth": "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
+    "data_depth": "{% set ns = namespace(a=[]) %}{% for i in range(200) %}{% set ns.a = [ns.a] %}{% endfor %}{{ ns.a }}",
+    "strftime_chars": "{{ strftime_now('%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d') }}",
+}
+
+
+@pytest.mark.parametrize("dialect", BOTH)
+@pytest.mark.parametrize("limit", GREEDY)
+def test_each_limit_is_named_with_its_line(dialect: str, limit: str) -> None:
+    with pytest.raises(LimitExceeded) as failed:
+        Template(GREEDY[limit], dialect).render_context({})
+    assert failed.value.limit == limit
+    assert failed.value.allowed == getattr(Limits(), limit)
+
+
+@pytest.mark.parametrize(
+    ("limit", "source"),
+    [
+        ("source_bytes", "x" * 300_000),
+        ("tokens", "{{ a }}" * 30_000),
+        ("brackets", "{{ " + "(" * 101 + "1" + ")" * 101 + " }}"),
+        ("depth", "{{ " + "not " * 600 + "1 }}"),
+    ],
+)
+def test_limits_of_the_source(limit: str, source: str) -> None:
+    with pytest.raises(LimitExceeded) as failed:
+        Template(source, "transformers")
+    assert failed.value.limit == limit
+
+
+@pytest.mark.parametrize("dialect", BOTH)
+def test_integers(dialect: str) -> None:
+    source = "{% set ns = namespace(n=3) %}{% for i in range(40) %}{% set ns.n = ns.n * ns.n %}{% endfor %}{{ ns.n }}"
+    if dialect == "llama.cpp":
+        assert Template(source, dialect).render_context({}).text == "-9223372036854775808"
+    else:
+        with pytest.raises(LimitExceeded, match="integer_bits"):
+            Template(source, dialect).render_context({})
+
+
+def test_input_is_bounded_and_refused_with_its_path() -> None:
+    template = Template("{{ messages }}")
+    with pytest.raises(InputError, match=r"messages\[0\]\.content") as failed:
+        template.render([{"role": "user", "content": float("nan")}])
+    assert failed.value.details["path"] == "messages[0].content"
+    with pytest.raises(InputError, match="16,000,000 bytes"):
+        template.render([{"role": "user", "content": "x" * 16_000_001}])
+    cycle: list[object] = []
+    cycle.append(cycle)
+    with pytest.raises(InputError, match="nested deeper"):
+        template.render_context({"messages": cycle})
+    with pytest.raises(InputError, match="must be an object"):
+        template.render(["hi"])  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize("dialect", BOTH)
+def test_the_outcome_does_not_depend_on_the_callers_stack(dialect: str) -> None:
+    source = "{% macro m(n) %}{{ n }}{% if n %}{{ m(n - 1) }}{% endif %}{% endmacro %}{{ m(60) }}"
+    expected = Template(source, dialect).render_context({}).text
+
+    def deep(levels: int) -> str:
+        return deep(levels - 1) if levels else Template(source, dialect).render_context({}).text
+
+    assert deep(sys.getrecursionlimit() - 200) == expected
+
+
+def test_one_template_in_many_threads() -> None:
+    template = Template("{% for m in messages %}{{ m.content }}{{ loop.index }}{% endfor %}", "transformers")
+    wrong: list[str] = []
+
+    def work(text: str) -> None:
+        for _ in range(50):
+            got = template.render([{"role": "user", "content": text}] * 3, spans=True).text
+            if got != f"{text}1{text}2{text}3":
+                wrong.append(got)
+
+    threads = [threading.Thread(target=work, args=(f"t{i}",)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.sampled_from(BOTH), st.integers(1, 400), st.integers(0, 30), st.integers(0, 12))
+def test_fewer_steps_never_give_another_answer(dialect: str, steps: int, items: int, depth: int) -> None:
+    source = (
+        "{% macro m(n) %}({% if n %}{{ m(n - 1) }}{% endif %}){% endmacro %}"
+        "{% for i in range(items) %}{{ 'text ' * 3 ~ i }}{% endfor %}{{ m(depth) }}"
+    )
+    context = {"items": items, "depth": depth}
+    whole = Template(source, dialect).render_context(context)
+    template = Template(source, dialect, replace(Limits(), steps=steps))
+    if whole.cost <= steps:
+        assert template.render_context(context) == whole
+    else:
+        with pytest.raises(LimitExceeded):
+            template.render_context(context)
