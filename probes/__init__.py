@@ -1,6 +1,7 @@
 """Ask a chat template what it can do."""
 
+from probes.comparing import Comparison, compare
 from probes.probing import probe
 from probes.report import ProbeReport
 
-__all__ = ["ProbeReport", "probe"]
+__all__ = ["Comparison", "ProbeReport", "compare", "probe"]

@@ -26,6 +26,7 @@ from jinjarun.sources.files import decode, read_bytes, read_stream
 from jinjarun.template import Rendered, Span, Template
 from probes.chats import CHATS, Chat, conversation
 from probes.families import corpus_folder
+from probes.reporters.text import comparison_text, report_text
 
 DIALECTS = ("llama.cpp", "transformers")
 CLEAN, FINDING, UNUSABLE, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 130, 141
@@ -198,7 +199,7 @@ def run_probe(args: argparse.Namespace) -> int:
 
     source = template_source(args, "transformers")
     report = probes.probe(source.template(args.variant), name=source.name, tokens=source.tokens, now=args.now)
-    print_report(report, as_json=args.json)
+    write(report.to_json() + "\n" if args.json else report_text(report))
     return CLEAN if report.status == "complete" else FINDING
 
 
@@ -209,12 +210,8 @@ def run_compare(args: argparse.Namespace) -> int:
     result = probes.compare(
         source.template(args.variant), **request(args), **special_tokens(args, source), now=args.now
     )
-    print_report(result, as_json=args.json)
+    print_json(result.model_dump(mode="json")) if args.json else write(comparison_text(result))
     return CLEAN if result.agree else FINDING
-
-
-def print_report(report: Any, *, as_json: bool) -> None:
-    print_json(report.model_dump(mode="json")) if as_json else write(f"{report.to_text()}\n")
 
 
 def print_json(value: Any) -> None:

@@ -1,0 +1,1 @@
+"""How reports are written: one module a format."""

@@ -1,0 +1,167 @@
+"""Reports for a terminal of 80 columns, without colour: what a person reads first stands first."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from probes.comparing import Comparison
+    from probes.report import Finding, Observation, ProbeReport
+
+WIDTH = 79
+
+
+def report_text(report: ProbeReport) -> str:
+    """The whole report: findings, then what the template can do, then how it is built."""
+    sections = [
+        _head(report),
+        _findings(report),
+        _engines(report),
+        _caps(report),
+        _observed(report),
+        _shape(report),
+        _prefix(report),
+        _differences(report),
+        _not_evaluated(report),
+    ]
+    return "\n\n".join("\n".join(lines) for lines in map(list, sections) if lines) + "\n"
+
+
+def comparison_text(comparison: Comparison) -> str:
+    """Who agrees with whom, and where the others part."""
+    lines = ["all paths agree" if comparison.agree else "the paths differ", ""]
+    for number, group in enumerate(comparison.groups, 1):
+        answer = next(answer for answer in comparison.answers if answer.path == group[0])
+        lines.append(f"{number}. {', '.join(group)}")
+        if answer.error is not None:
+            lines += _wrapped(f"{answer.error.type}: {answer.error.message}", "     ")
+        else:
+            lines.append(f"     {len(answer.text or ''):,} characters")
+    for parting in comparison.partings:
+        lines += [
+            "",
+            f"{parting.paths[0]} and {parting.paths[1]} part at character {parting.at}:",
+            f"  - {_literal(parting.left)}",
+            f"  + {_literal(parting.right)}",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _wrapped(text: str, indent: str, first: str | None = None) -> list[str]:
+    return textwrap.wrap(
+        text, WIDTH, initial_indent=indent if first is None else first, subsequent_indent=indent, break_long_words=False
+    )
+
+
+def _literal(text: str) -> str:
+    """A text as Python would write it, cut to the line."""
+    shown = repr(text)
+    return shown if len(shown) <= WIDTH - 4 else shown[: WIDTH - 7] + "..."
+
+
+def _table(rows: Iterable[tuple[str, str]], indent: str = "  ") -> Iterator[str]:
+    rows = list(rows)
+    width = max((len(name) for name, _ in rows), default=0)
+    for name, value in rows:
+        start = f"{indent}{name:{width}}  "
+        yield from _wrapped(value, " " * len(start), start) or [start.rstrip()]
+
+
+def _head(report: ProbeReport) -> Iterator[str]:
+    template = report.template
+    family = f", {template.family.name}" if template.family is not None else ""
+    yield f"{template.name or 'template'}: {report.status}{family}"
+    yield f"  {template.lines} lines, {template.bytes:,} bytes, sha256 {template.sha256[:12]}"
+
+
+def _findings(report: ProbeReport) -> Iterator[str]:
+    if report.findings:
+        yield "findings"
+        for found in report.findings:
+            yield from _finding(found)
+
+
+def _finding(found: Finding) -> Iterator[str]:
+    place = f" (line {found.line})" if found.line is not None else ""
+    yield from _wrapped(f"{found.message}{place}", "           ", f"  {found.severity:7} {found.code} {found.name}: ")
+    yield from _wrapped(f"-> {found.suggestion}", "           ")
+
+
+def _engines(report: ProbeReport) -> Iterator[str]:
+    yield "engines"
+    rows = []
+    for engine in report.engines:
+        said = f"renders {engine.rendered} of {engine.of} conversations" if engine.loads else "does not load it"
+        if engine.error is not None:
+            where = f" (line {engine.error.line})" if engine.error.line is not None else ""
+            said += f"; first error: {engine.error.message.splitlines()[0]}{where}"
+        rows.append((f"{engine.id} {engine.version} {engine.path}", said))
+    yield from _table(rows)
+
+
+def _caps(report: ProbeReport) -> Iterator[str]:
+    yield f"chat_template_caps of llama.cpp {report.caps.version}"
+    if report.caps.flags is None:
+        yield from _wrapped(report.caps.error.message if report.caps.error is not None else "none", "  ")
+        return
+    yield from _table((name, "true" if value else "false") for name, value in report.caps.flags.items())
+
+
+def _observed(report: ProbeReport) -> Iterator[str]:
+    if report.observed:
+        yield "observed"
+        yield from _table((name, _observation(seen)) for name, seen in report.observed.items())
+
+
+def _observation(seen: Observation) -> str:
+    others = "".join(f" ({path}: {answer})" for path, answer in seen.by_path.items())
+    caps = f"; llama.cpp says otherwise: {seen.differs_from_caps}" if seen.differs_from_caps else ""
+    return f"{seen.answer}{others}: {seen.reason}{caps}"
+
+
+def _shape(report: ProbeReport) -> Iterator[str]:
+    shape = report.shape
+    if shape is None:
+        return
+    yield "shape"
+    rows = []
+    for role, turn in shape.turns.items():
+        rows.append((role, f"{turn.open!r} ... {turn.close!r}"))
+    if shape.generation_prompt is not None:
+        rows.append(("generation prompt", repr(shape.generation_prompt.text)))
+    if shape.end_of_turn.text is not None:
+        rows.append(("end of turn", repr(shape.end_of_turn.text)))
+    if shape.system is not None and shape.system.default_text is not None:
+        rows.append(("default system text", repr(shape.system.default_text)))
+    yield from _table(rows)
+
+
+def _prefix(report: ProbeReport) -> Iterator[str]:
+    if report.prefix is not None:
+        yield "prefix stability"
+        rows = []
+        for law in report.prefix.laws:
+            if law.holds is None:
+                rows.append((law.law, "not evaluated"))
+            elif law.holds:
+                rows.append((law.law, "holds"))
+            else:
+                where = f", line {law.line}" if law.line is not None else ""
+                rows.append((law.law, f"broken: {law.shared} of {law.of} {law.unit} kept; {law.cause}{where}"))
+        yield from _table(rows)
+
+
+def _differences(report: ProbeReport) -> Iterator[str]:
+    if report.differences:
+        yield f"the dialects differ on {len(report.differences)} of the conversations"
+        names = ", ".join(difference.conversation for difference in report.differences)
+        yield from _wrapped(names, "  ")
+
+
+def _not_evaluated(report: ProbeReport) -> Iterator[str]:
+    if report.not_evaluated:
+        yield "not evaluated"
+        yield from _table((missing.what, missing.why) for missing in report.not_evaluated)
