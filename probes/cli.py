@@ -24,6 +24,7 @@ from jinjarun.serving.caps import chat_template_caps
 from jinjarun.sources import READS_AS, Source, open_source
 from jinjarun.sources.files import decode, read_bytes, read_stream
 from jinjarun.template import Rendered, Span, Template
+from probes.canaries import PROBING
 from probes.chats import CHATS, Chat, conversation
 from probes.families import corpus_folder
 from probes.reporters.text import comparison_text, report_text
@@ -206,10 +207,9 @@ def run_probe(args: argparse.Namespace) -> int:
 def run_compare(args: argparse.Namespace) -> int:
     import probes
 
+    chat = request(args)
     source = template_source(args, "transformers")
-    result = probes.compare(
-        source.template(args.variant), **request(args), **special_tokens(args, source), now=args.now
-    )
+    result = probes.compare(source.template(args.variant), **chat, **special_tokens(args, source), now=args.now)
     print_json(result.model_dump(mode="json")) if args.json else write(comparison_text(result))
     return CLEAN if result.agree else FINDING
 
@@ -316,7 +316,10 @@ def request_options(added: argparse.ArgumentParser) -> None:
     """What is rendered, with llama-server's names where it has one."""
     added.add_argument("--messages", metavar="FILE", help="a JSON list of messages, or a whole request body")
     added.add_argument(
-        "--conversation", choices=CHATS, metavar="NAME", help="a built-in conversation instead (default: user)"
+        "--conversation",
+        choices=CHATS | PROBING,
+        metavar="NAME",
+        help="a built-in conversation instead (default: user)",
     )
     added.add_argument("--tools", metavar="FILE", help="a JSON list of tools")
     added.add_argument(

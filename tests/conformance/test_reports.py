@@ -16,7 +16,7 @@ def test_reports(dialect: str) -> None:
     assert not new.rows, f"\n{new.table()}\n{new.examples(5)}"
 
 
-@pytest.mark.parametrize(("name", "source", "flags"), golden.report_caps(), ids=lambda value: str(value)[:40])
+@pytest.mark.parametrize(("name", "source", "flags"), list(golden.report_caps()), ids=lambda value: str(value)[:40])
 def test_caps(name: str, source: str, flags: dict[str, bool] | None) -> None:
     if flags is None:
         with pytest.raises(JinjarunError):
