@@ -13,40 +13,30 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from jinjarun.errors import InputError, JinjarunError, RenderError, TemplateRaised, TemplateSyntaxError, quote
 from jinjarun.limits import Limits
-from jinjarun.runtime.clock import MONTHS, resolve_now
 from jinjarun.serving import reworks, server_json
-from jinjarun.serving.caps import (
-    BUILD,
-    Caps,
-    preserve_reasoning_variables,
-    reasoning_effort_variables,
-    template_caps,
-)
-from jinjarun.serving.families import Resumption, family_of
-from jinjarun.serving.markers import Analysis, analyze, common_prefix
+from jinjarun.serving.caps import BUILD
+from jinjarun.serving.families import Resumption
+from jinjarun.serving.loaded import Loaded, load_default
+from jinjarun.serving.markers import common_prefix
 from jinjarun.serving.requests import ChatRequest, parse_request
 from jinjarun.serving.reworks import Conversation, Rework
 from jinjarun.serving.schemas import SchemaFault, check_parameters, check_schema
-from jinjarun.template import Rendered, Template
+from jinjarun.serving.variables import given_variables, note_variables
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-__all__ = ["BUILD", "Answer", "LlamaServer", "Prepared", "apply_template"]
+    from jinjarun.serving.caps import Caps
+    from jinjarun.serving.markers import Analysis
+    from jinjarun.template import Rendered
 
-CHATML = (
-    "{%- for message in messages -%}\n"
-    "{{- '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>\\n' -}}\n"
-    "{%- endfor -%}\n"
-    "{%- if add_generation_prompt -%}{{- '<|im_start|>assistant\\n' -}}{%- endif -%}"
-)
-"""What the server's own template writes."""
+__all__ = ["BUILD", "Answer", "LlamaServer", "Prepared", "apply_template"]
 
 TRIMMED_FAMILY = "You have access to the following functions in JSONSchema format"
 """A string by which the server knows the templates (StepFun's) whose contents it trims."""
@@ -107,43 +97,6 @@ class Answer:
         }
 
 
-class Loaded:
-    """One template as the server has it in memory."""
-
-    def __init__(self, source: str, tokens: Mapping[str, str], limits: Limits) -> None:
-        self.template = Template(source, "llama.cpp", limits)
-        self.source = _as_lexed(source)
-        self.caps = template_caps(self.template)
-        self.family = family_of(self.source)
-        self.tokens = tokens
-        self.limits = limits
-
-    @cached_property
-    def analysis(self) -> Analysis:
-        return analyze(self.source, self._try, self.limits, supports_tool_calls=self.caps.supports_tool_calls)
-
-    @property
-    def thinks(self) -> bool:
-        """Whether the server takes the model for a thinking one."""
-        return self.analysis.markers.thinks if self.family is None else self.family.is_thinking(self.source)
-
-    def _try(self, variables: dict[str, Any]) -> bytes | None:
-        """A render of the server's analysis: no variables but these, and failing is an answer too."""
-        messages = [dict(message) for message in variables["messages"]]
-        chat = Conversation(messages, [""] * len(messages))
-        reworks.fit_content(chat, self.caps)
-        context = {**self.tokens, **variables, "messages": chat.messages}
-        try:
-            return self.template.render_context(context, now=0).data
-        except (RenderError, TemplateRaised):
-            return None
-
-    @property
-    def failure_status(self) -> int:
-        """The HTTP status that the server gives to a failure of this template."""
-        return 400 if self.family is None else 500
-
-
 class LlamaServer:
     """A llama-server that was started with a template; no weights.
 
@@ -170,11 +123,10 @@ class LlamaServer:
         self._tokens = {"bos_token": bos_token, "eos_token": eos_token}
         kwargs = server_json.plain(dict(default_kwargs or {}), "default_kwargs", self.limits)
         self._variables = {"preserve_reasoning": True, **kwargs}
-        self._loading: list[Rework] = []
         self._thinks = True
         try:
-            self._default = self._load(source, tool_use or "")
-            self._tool_use = self._load_tool_use(tool_use)
+            self._default = load_default(source, tool_use, self._tokens, self.limits)
+            self._tool_use = self._load_tool_use(tool_use) if tool_use else None
             self._complete(self._prepare(parse_request({"messages": EXAMPLE}, {}, self.limits), 0), 0)
         except JinjarunError as error:
             raise error.answered_with(error.status, refused=True) from None
@@ -197,24 +149,14 @@ class LlamaServer:
         """The variables that the template gets for this body, and what was changed on the way."""
         return self._prepare(parse_request(body, self._variables, self.limits), now)
 
-    def _load(self, source: str, tool_use: str) -> Loaded:
-        if source in {"", "chatml"}:
-            source = tool_use
-        if not source:
-            source = CHATML
-            self._loading.append(Rework("chatml-assumed", "template"))
-        source, patches = reworks.patched_source(source)
-        self._loading += [Rework(name, "template") for name in patches]
-        return Loaded(source, self._tokens, self.limits)
-
-    def _load_tool_use(self, source: str | None) -> Loaded | None:
+    def _load_tool_use(self, source: str) -> Loaded | None:
         """A template for tools that does not parse is ignored by the server."""
-        if not source:
-            return None
         try:
-            return Loaded(source, self._tokens, self.limits)
+            loaded = Loaded(source, self._tokens, self.limits)
         except TemplateSyntaxError:
             return None
+        loaded.reworks = (Rework("tool-use-template", "template"),)
+        return loaded
 
     def _prepare(self, request: ChatRequest, now: datetime | float | None) -> Prepared:
         loaded, template = self._default, "default"
@@ -226,7 +168,7 @@ class LlamaServer:
         chat = Conversation(
             [(message.trimmed() if trims else message).to_json() for message in messages],
             places,
-            list(self._loading) if template == "default" else [Rework("tool-use-template", "template")],
+            list(loaded.reworks),
         )
         reworks.note_reading(request, chat)
         if trims:
@@ -234,8 +176,14 @@ class LlamaServer:
                 if message != message.trimmed():
                     chat.note("contents-trimmed", place)
         self._rework(chat, request, loaded)
-        variables = self._variables_for(request, loaded, chat, now)
-        return Prepared(request, variables, chat, loaded, template)
+        extra: dict[str, Any] = {}
+        if loaded.family is not None and loaded.family.variables is not None:
+            extra = loaded.family.variables(loaded.source, request)
+            for name in extra:
+                chat.note("response-format-passed", name)
+        given = given_variables(request, chat, self._tokens, now, thinks=self._thinks, extra=extra)
+        note_variables(given, request, chat, loaded.template.names)
+        return Prepared(request, given, chat, loaded, template)
 
     def _rework(self, chat: Conversation, request: ChatRequest, loaded: Loaded) -> None:
         """The messages, in the order of the server."""
@@ -244,6 +192,8 @@ class LlamaServer:
         if request.continued is not None and chat.messages:
             chat.messages.pop()
             chat.note("final-message-held-back", chat.places.pop())
+        if request.prefilled:
+            chat.note("generation-prompt-dropped", "add_generation_prompt")
         if CHANNEL not in loaded.source:
             reworks.rename_developer(chat)
         if not caps.supports_system_role:
@@ -252,49 +202,6 @@ class LlamaServer:
             reworks.parse_arguments(chat, self.limits)
         if loaded.family is not None and loaded.family.adapt is not None:
             loaded.family.adapt(chat, loaded.source, self.limits)
-
-    def _variables_for(
-        self, request: ChatRequest, loaded: Loaded, chat: Conversation, now: datetime | float | None
-    ) -> dict[str, Any]:
-        """The variables of the template: what the server sets, then what it is told to set, the latter winning."""
-        names = loaded.template.names
-        moment = resolve_now(now)
-        month = MONTHS[moment.month - 1][:3]
-        thinking = self._thinks if request.enable_thinking is None else request.enable_thinking
-        given: dict[str, Any] = {
-            "messages": chat.messages,
-            **self._tokens,
-            "enable_thinking": thinking,
-            **({"tools": request.tools} if request.tools else {}),
-            "datetime": f"{month} {moment.day:02} {moment.year:04}",
-            "date_string": f"{moment.day:02} {month} {moment.year:04}",
-            **request.variables,
-        }
-        if loaded.family is not None and loaded.family.variables is not None:
-            for name, value in loaded.family.variables(loaded.source, request).items():
-                given[name] = value
-                chat.note("response-format-passed", name)
-        if request.add_generation_prompt:
-            given["add_generation_prompt"] = True
-        spread: dict[str, Any] = {}
-        preserve, effort = given.get("preserve_reasoning"), given.get("reasoning_effort")
-        if isinstance(preserve, bool):
-            spread |= preserve_reasoning_variables(preserve)
-            if names & spread.keys() - request.variables.keys():
-                chat.note("reasoning-preserved" if preserve else "reasoning-dropped", "preserve_reasoning")
-        if isinstance(effort, str):
-            spread |= reasoning_effort_variables(effort)
-            if "reasoning_strength" in names:
-                chat.note("reasoning-effort-spread", "reasoning_effort")
-        for name in ("datetime", "date_string"):
-            if name in names and name not in request.variables:
-                chat.note("variables-added", name)
-        if "enable_thinking" in names and "enable_thinking" not in request.variables:
-            if request.enable_thinking is False:
-                chat.note("thinking-off-by-effort", "enable_thinking")
-            else:
-                chat.note("variables-added" if thinking else "thinking-off-by-default", "enable_thinking")
-        return spread | given
 
     def _complete(self, prepared: Prepared, now: datetime | float | None, *, spans: bool = False) -> Answer:
         request, loaded, chat = prepared.request, prepared.loaded, prepared.chat
@@ -311,7 +218,7 @@ class LlamaServer:
             raise error.answered_with(loaded.failure_status) from None
         if family is not None and family.finish is not None:
             prompt = family.finish(prompt, request, chat)
-        if request.continued is not None and not request.messages[-1].is_empty:
+        if request.continued is not None and request.messages and not request.messages[-1].is_empty:
             chat.note("final-message-appended", "prompt")
             content_too = request.continued == "content"
             resumption = Resumption(request.messages[-1], content_too, prompt, opening, loaded.source)
@@ -391,24 +298,23 @@ def apply_template(
     `now` is an aware datetime, a naive one (the wall clock), a Unix timestamp (read as UTC) or None for this moment.
     See LlamaServer for the rest. A server is kept for the next call with the same template.
     """
-    kwargs = json.dumps(server_json.plain(dict(default_kwargs or {}), "default_kwargs", limits or Limits()))
-    server = _server(source, tool_use, bos_token, eos_token, kwargs, add_bos, add_eos, limits)
-    return server.apply(body, now=now)
-
-
-@lru_cache(maxsize=SERVERS_KEPT)
-def _server(source: str, tool_use: str | None, bos_token: str, eos_token: str, kwargs: str, *more: Any) -> LlamaServer:
-    add_bos, add_eos, limits = more
-    return LlamaServer(
+    kwargs = server_json.plain(dict(default_kwargs or {}), "default_kwargs", limits or Limits())
+    server = _server(
         source,
         bos_token=bos_token,
         eos_token=eos_token,
         tool_use=tool_use,
-        default_kwargs=json.loads(kwargs),
+        default_kwargs=json.dumps(kwargs),
         add_bos=add_bos,
         add_eos=add_eos,
         limits=limits,
     )
+    return server.apply(body, now=now)
+
+
+@lru_cache(maxsize=SERVERS_KEPT)
+def _server(source: str, *, default_kwargs: str, **settings: Any) -> LlamaServer:
+    return LlamaServer(source, default_kwargs=json.loads(default_kwargs), **settings)
 
 
 def _resumed(at: Resumption, analysis: Analysis) -> bytes:
@@ -420,12 +326,6 @@ def _resumed(at: Resumption, analysis: Analysis) -> bytes:
         if at.content_too:
             text += markers.end
     return text + at.message.text.encode() if at.content_too else text
-
-
-def _as_lexed(source: str) -> str:
-    """The source in which the server looks for its families."""
-    unified = source.replace("\r\n", "\n").replace("\r", "\n")
-    return unified.removesuffix("\n") if source.endswith("\n") else unified
 
 
 def _is_utf8(data: bytes) -> bool:
