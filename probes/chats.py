@@ -8,7 +8,7 @@ A new conversation is one more function under `@conversation_named`; its docstri
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NotRequired, TypedDict
+from typing import Any, NotRequired, TypedDict, TypeVar
 
 CONVERSATION_SET = "2026.1"
 """The version of this set, written into every report. A changed or added conversation changes it."""
@@ -27,23 +27,39 @@ class Chat(TypedDict):
 
 
 CHATS: dict[str, Callable[[], Chat]] = {}
-"""Name of a conversation -> the function that builds it, in the order in which they are asked."""
+"""Name of a conversation of the set -> the function that builds it, in the order in which they are asked."""
+
+PROBING: dict[str, Callable[[], Chat]] = {}
+"""The same for those that only probing asks (see `canaries`): they have a name, but are not of the set."""
 
 
 def conversation(name: str) -> Chat:
     """The conversation called `name`; KeyError with the known names where there is none."""
-    if name not in CHATS:
-        raise KeyError(f"no conversation is called {name!r}; there are: {', '.join(CHATS)}")
-    return CHATS[name]()
+    build = CHATS.get(name) or PROBING.get(name)
+    if build is None:
+        raise KeyError(f"no conversation is called {name!r}; there are: {', '.join([*CHATS, *PROBING])}")
+    return build()
 
 
-def conversation_named(name: str) -> Callable[[Callable[[], Chat]], Callable[[], Chat]]:
+Build = TypeVar("Build", bound=Callable[..., Chat])
+
+
+def conversation_named(name: str) -> Callable[[Build], Build]:
     """Registers a function of this module as the conversation `name`."""
 
-    def register(build: Callable[[], Chat]) -> Callable[[], Chat]:
-        if name in CHATS:
+    return _registering(CHATS, name)
+
+
+def probing_named(name: str) -> Callable[[Build], Build]:
+    """Registers a function, called without arguments, as the conversation `name` outside of the set."""
+    return _registering(PROBING, name)
+
+
+def _registering(registry: dict[str, Callable[[], Chat]], name: str) -> Callable[[Build], Build]:
+    def register(build: Build) -> Build:
+        if name in CHATS or name in PROBING:
             raise ValueError(f"two conversations are called {name!r}")
-        CHATS[name] = build
+        registry[name] = build
         return build
 
     return register

@@ -24,8 +24,8 @@ from jinjarun.serving.caps import chat_template_caps
 from jinjarun.sources import READS_AS, Source, open_source
 from jinjarun.sources.files import decode, read_bytes, read_stream
 from jinjarun.template import Rendered, Span, Template
-from probes.canaries import PROBING
-from probes.chats import CHATS, Chat, conversation
+from probes.canaries import EVERY
+from probes.chats import Chat, conversation
 from probes.families import corpus_folder
 from probes.reporters.text import comparison_text, report_text
 
@@ -317,7 +317,7 @@ def request_options(added: argparse.ArgumentParser) -> None:
     added.add_argument("--messages", metavar="FILE", help="a JSON list of messages, or a whole request body")
     added.add_argument(
         "--conversation",
-        choices=CHATS | PROBING,
+        choices=EVERY,
         metavar="NAME",
         help="a built-in conversation instead (default: user)",
     )

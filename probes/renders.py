@@ -16,7 +16,8 @@ from jinjarun.errors import JinjarunError, LimitExceeded, quote
 from jinjarun.limits import Limits
 from jinjarun.serving.caps import Caps, template_caps
 from jinjarun.template import Rendered, Span, Template
-from probes.chats import CHATS, Chat
+from probes.canaries import EVERY
+from probes.chats import Chat
 from probes.report import FROZEN_NOW, Evidence, Failure
 
 if TYPE_CHECKING:
@@ -195,7 +196,7 @@ class EvidenceBook:
         conversation: str | None = None,
         repeat: str | None = None,
     ) -> str:
-        """The id of a piece of evidence. `conversation` is its name in `CHATS` where it has one; a request without a
+        """The id of a piece of evidence. `conversation` is its name in `EVERY` where it has one; a request without a
         name is repeated from its JSON."""
         dialect, _, way = path.partition(":")
         name = conversation if conversation is not None else name_of(chat)
@@ -237,7 +238,7 @@ def body_of(chat: Chat) -> dict[str, Any]:
 
 
 def name_of(chat: Chat) -> str | None:
-    """The name in `CHATS` of exactly this conversation."""
+    """The name of exactly this conversation, in the set or among those of probing."""
     return _names().get(json.dumps(chat, ensure_ascii=False))
 
 
@@ -245,6 +246,6 @@ _NAMES: dict[str, str] = {}
 
 
 def _names() -> Mapping[str, str]:
-    if len(_NAMES) != len(CHATS):
-        _NAMES.update({json.dumps(build(), ensure_ascii=False): name for name, build in CHATS.items()})
+    if not _NAMES:
+        _NAMES.update({json.dumps(build(), ensure_ascii=False): name for name, build in EVERY.items()})
     return _NAMES
