@@ -12,6 +12,7 @@ from markupsafe import EscapeFormatter, Markup
 
 from jinjarun.dialects.transformers.measure import check_size, measure, to_text
 from jinjarun.dialects.transformers.origins import rebuilt
+from jinjarun.dialects.transformers.values import check_public
 from jinjarun.errors import RenderError
 from jinjarun.limits import utf8_size
 
@@ -80,7 +81,7 @@ def percent_format(run: Run, text: Any, args: Any) -> Any:
     sizes: dict[str, int] = {}
     size = utf8_size(text)
     for conversion in _conversions(text):
-        run.charge(1)
+        run.charge(2)
         if conversion.kind == "%":
             continue
         for number in (conversion.width, conversion.precision):
@@ -120,6 +121,7 @@ class _FieldFormatter(Formatter):
         first, rest = formatter_field_name_split(field_name)
         value = self.get_value(first, args, kwargs)
         for is_attribute, name in rest:
+            check_public(name, f"a {type(value).__name__}")
             find = self.lookup.getattr if is_attribute else self.lookup.getitem
             value = find(self.run, value, name)
         return value, str(first)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from jinja2 import Undefined
 
@@ -15,6 +15,13 @@ if TYPE_CHECKING:
 _SIZED: tuple[type[Collection[Any]], ...] = (str, bytes, list, tuple, dict, range, *VIEWS)
 _HASH_MODULUS = (1 << 61) - 1
 """Python hashes an int as its residue by this (sys.hash_info.modulus on 64 bits)."""
+
+
+def refuse(value: Any, wanted: str) -> NoReturn:
+    """Fail because `value` is not what was wanted; an undefined one says in its own words why it is not there."""
+    if isinstance(value, Undefined):
+        value()
+    raise TypeError(f"{wanted} was expected, not {type(value).__name__}")
 
 
 def collect(run: Run, value: Any) -> list[Any]:
@@ -58,7 +65,7 @@ def make_dict(run: Run, /, *args: Any, **kwargs: Any) -> dict[Any, Any]:
         return kwargs
     source = args[0]
     if isinstance(source, Undefined):
-        return dict(source.keys())
+        refuse(source, "an object")
     if isinstance(source, dict):
         run.items(len(source) + len(kwargs))
         return {**source, **kwargs}

@@ -176,7 +176,7 @@ def getter(
 
     def get(item: Any) -> Any:
         for part in parts:
-            run.charge(1)
+            run.charge(2)
             item = getitem(run, item, part)
             if default is not None and isinstance(item, Undefined):
                 item = default

@@ -20,12 +20,10 @@ ItemsView = type(_EMPTY.items())
 VIEWS: tuple[type[Collection[Any]], ...] = (KeysView, ValuesView, ItemsView)
 SCALARS = frozenset({str, int, float, bool, type(None), complex})
 _LISTS = frozenset({list, tuple, KeysView, ValuesView})
-_OBJECT_SIZE = 8
-"""Bytes that a number or a bracket adds to a printed value, at least about."""
 
 
 class Extent(NamedTuple):
-    """The size of a value: bytes of its text at the least, items in all its containers, levels of them."""
+    """The size of a value: bytes that its text has at the least, items in all its containers, levels of them."""
 
     size: int
     items: int
@@ -91,7 +89,7 @@ def _leaf(run: Run, value: Any) -> int:
     if isinstance(value, int):
         run.integer(value)
         return value.bit_length() // 4
-    return _OBJECT_SIZE
+    return 1
 
 
 def check_size(run: Run, size: int) -> None:

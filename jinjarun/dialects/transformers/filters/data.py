@@ -30,11 +30,11 @@ def tojson(  # noqa: PLR0917 - its parameters are transformers' own
     size = extent.size
     if indent is not None:
         # Written by Python code, a generator for each level.
-        run.charge(extent.items * (1 + extent.depth // 4))
+        run.charge(4 + extent.items * (1 + extent.depth // 4))
         width = len(indent) if isinstance(indent, str) else indent
         size += extent.items * extent.depth * max(width, 0) if isinstance(width, int) else 0
     if isinstance(separators, (list, tuple)):
-        size += extent.items * sum(len(part) for part in separators if isinstance(part, str))
+        size += extent.items // 2 * max((len(part) for part in separators if isinstance(part, str)), default=0)
     check_size(run, size)
     text = json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
     run.string(utf8_size(text))

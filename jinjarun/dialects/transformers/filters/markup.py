@@ -13,7 +13,7 @@ from jinja2.utils import urlize as link_urls
 from markupsafe import Markup
 from markupsafe import escape as escape_html
 
-from jinjarun.dialects.transformers.iteration import collect
+from jinjarun.dialects.transformers.iteration import collect, refuse
 from jinjarun.dialects.transformers.measure import soft_text, to_text
 from jinjarun.dialects.transformers.operators import markup_size
 from jinjarun.limits import utf8_size
@@ -53,8 +53,7 @@ def striptags(run: Run, value: Any, /) -> str:
 def xmlattr(run: Run, value: Any, /, autospace: Any = True) -> str:
     """` key="value"` for each item that is neither none nor undefined."""
     if not isinstance(value, dict):
-        value.items  # noqa: B018 - Undefined refuses in its own words
-        raise TypeError(f"xmlattr takes an object, not {type(value).__name__}")
+        refuse(value, "an object")
     run.items(len(value))
     written = []
     for key, item in value.items():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Undefined
 from jinja2.exceptions import FilterArgumentError
 
-from jinjarun.dialects.transformers.iteration import check_key, collect
+from jinjarun.dialects.transformers.iteration import check_key, collect, refuse
 from jinjarun.dialects.transformers.lazy import Lazy
 from jinjarun.dialects.transformers.lookup import getter, multi_getter
 from jinjarun.dialects.transformers.measure import SCALARS, measure
@@ -59,8 +59,7 @@ def dictsort(run: Run, value: Any, /, case_sensitive: Any = False, by: Any = "ke
     if by not in ("key", "value"):
         raise FilterArgumentError('You can only sort by either "key" or "value"')
     if not isinstance(value, dict):
-        value.items  # noqa: B018 - Undefined refuses in its own words
-        raise TypeError(f"dictsort takes an object, not {type(value).__name__}")
+        refuse(value, "an object")
     position = 0 if by == "key" else 1
     fold = _folding(run, case_sensitive)
     items = collect(run, value.items())

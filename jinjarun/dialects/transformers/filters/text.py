@@ -11,7 +11,7 @@ from jinja2.exceptions import FilterArgumentError
 from markupsafe import Markup
 
 from jinjarun.dialects.transformers.formatting import percent_format
-from jinjarun.dialects.transformers.iteration import collect
+from jinjarun.dialects.transformers.iteration import collect, refuse
 from jinjarun.dialects.transformers.lookup import getter
 from jinjarun.dialects.transformers.measure import check_size, soft_text, to_text
 from jinjarun.dialects.transformers.methods import strings
@@ -74,12 +74,12 @@ def center(run: Run, value: Any, /, width: Any = 80) -> str:
 def indent(run: Run, value: Any, /, width: Any = 4, first: Any = False, blank: Any = False) -> str:
     """Every line but the first (unless `first`) and blank ones (unless `blank`) moved right; ends lines with a \\n."""
     if not isinstance(value, str):
-        value + "\n"  # Undefined and numbers refuse as they do in Jinja2
-        raise TypeError(f"indent takes a string, not {type(value).__name__}")
+        refuse(value, "a string")
     columns = width if isinstance(width, (int, str)) else " " * width
     margin_size = utf8_size(columns) if isinstance(columns, str) else max(columns, 0)
     ended = value + "\n"
     lines = strings.splitlines(run, ended)
+    run.charge(len(lines))
     run.string(utf8_size(ended) + margin_size * len(lines))
     margin = columns if isinstance(columns, str) else " " * columns
     if isinstance(value, Markup):
@@ -125,8 +125,10 @@ def wordwrap(  # noqa: PLR0917 - its parameters are Jinja2's own
     """Lines of at most `width` characters, each line of `value` wrapped by itself."""
     if wrapstring is None:
         wrapstring = "\n"
+    if not isinstance(value, str) or not isinstance(wrapstring, str):
+        refuse(value, "a string")
     wrapped: list[str] = []
-    for line in value.splitlines() if not isinstance(value, (str, bytes)) else strings.splitlines(run, value):
+    for line in strings.splitlines(run, value):
         longest = max(map(len, line.split()), default=0)
         # A long word is cut piece by piece, and each cut copies what is left.
         run.charge(len(line) + (longest * longest // max(width, 1) >> 6 if isinstance(width, int) else 0))
@@ -138,9 +140,7 @@ def wordwrap(  # noqa: PLR0917 - its parameters are Jinja2's own
             break_long_words=break_long_words,
             break_on_hyphens=break_on_hyphens,
         )
-        wrapped.append(strings.str_join(run, wrapstring, pieces) if isinstance(wrapstring, str) else "")
-    if not isinstance(wrapstring, str):
-        raise TypeError("wrapstring must be a string")
+        wrapped.append(strings.str_join(run, wrapstring, pieces))
     return rebuilt(strings.str_join(run, wrapstring, wrapped), value)  # type: ignore[no-any-return]
 
 
