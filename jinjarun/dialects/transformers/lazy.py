@@ -9,17 +9,21 @@ if TYPE_CHECKING:
     from jinjarun.runtime.run import Run
 
 
+_LEVELS = 2
+"""What one iterator counts against the depth limit: it takes up to seven frames of the host's stack."""
+
+
 class Lazy(Iterator[Any]):
     """Items made when asked for, once. Always true, without a length; `shown` is how it prints.
 
-    `depth` counts lazies built over lazies. While one makes an item it also counts against the depth limit, so nested
+    `depth` sums up the lazies that this one is built over. While one makes an item it also counts against the depth limit, so nested
     ones end in LimitExceeded before the host's stack does. The generators behind it charge for their items.
     """
 
     __slots__ = ("depth", "items", "run", "shown")
 
     def __init__(self, run: Run, shown: str, items: Iterator[Any], source: Any = None) -> None:
-        self.depth: int = source.depth + 1 if isinstance(source, Lazy) else 1
+        self.depth: int = source.depth + _LEVELS if isinstance(source, Lazy) else _LEVELS
         if self.depth > run.limits.depth:
             raise run.exceeded("depth")
         self.run = run
@@ -28,13 +32,13 @@ class Lazy(Iterator[Any]):
 
     def __next__(self) -> Any:
         run = self.run
-        if run.depth >= run.limits.depth:
+        if run.depth + _LEVELS > run.limits.depth:
             raise run.exceeded("depth")
-        run.depth += 1
+        run.depth += _LEVELS
         try:
             return next(self.items)
         finally:
-            run.depth -= 1
+            run.depth -= _LEVELS
 
     def __repr__(self) -> str:
         return self.shown
