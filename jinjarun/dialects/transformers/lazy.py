@@ -16,8 +16,9 @@ _LEVELS = 2
 class Lazy(Iterator[Any]):
     """Items made when asked for, once. Always true, without a length; `shown` is how it prints.
 
-    `depth` sums up the lazies that this one is built over. While one makes an item it also counts against the depth limit, so nested
-    ones end in LimitExceeded before the host's stack does. The generators behind it charge for their items.
+    `depth` sums up the lazies that this one is built over. While one makes an item it also counts against the depth
+    limit, so nested ones end in LimitExceeded before the host's stack does. The generators behind it charge for their
+    items.
     """
 
     __slots__ = ("depth", "items", "run", "shown")
