@@ -258,7 +258,7 @@ class _Lexer:
                     if value in keywords:
                         kind = self.keyword(value, offset, match.end())
                     elif group == _OTHER_NAME and kinds[-1] in (".", "|"):
-                        kinds[-1] = "ATTRIBUTE" if kinds.pop() == "." else "FILTER"
+                        kinds[-1] = "ATTRIBUTE" if kinds[-1] == "." else "FILTER"
                         self.tokens[-1] = (*self.tokens[-1][:2], value)
                         continue
                 elif group == _ATTRIBUTE:
@@ -294,7 +294,11 @@ class _Lexer:
                     else:
                         kind = "%}" if group == _END else "}}"
                         if brackets:
-                            self.fail(f"`{brackets[-1][0]}` expected before the tag ends", offset, self.opened_at(brackets[-1][1]))
+                            self.fail(
+                                f"`{brackets[-1][0]}` expected before the tag ends",
+                                offset,
+                                self.opened_at(brackets[-1][1]),
+                            )
                         if (kind == "}}") != (tag == "{{"):
                             self.fail(f"`{kind}` does not end this tag", offset, self.opened_at(opened))
                         add_kind(kind)
@@ -341,6 +345,9 @@ class _Lexer:
     def keyword(self, word: str, offset: int, end: int) -> str:
         """The kind of a word that may be a keyword."""
         if word == "not" and _ASSIGNED.match(self.source.text, end):
+            return "NAME"
+        kinds = self.kinds
+        if word != "not" and kinds[-1] == "is" and (kinds[-2] in _OPERAND_ENDS or kinds[-2] == "}"):
             return "NAME"
         if self.rules.words_after_test and word not in ("and", "or", "else") and self.names_test():
             if word == "is":

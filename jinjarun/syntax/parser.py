@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from jinjarun.errors import TemplateSyntaxError, quote
+from jinjarun.errors import quote
 from jinjarun.limits import Limits, Meter
 from jinjarun.syntax import nodes, tables
 from jinjarun.syntax.lexer import END_OF_INPUT, KEYWORD_PAIRS, KEYWORDS, Token, tokenize
@@ -103,16 +103,20 @@ def _run(state: State, kinds: list[str], tokens: list[Token], builder: Builder) 
 
 
 def _refuse(builder: Builder, kids: Kids, hint: str) -> NoReturn:
-    line, column = _place(kids)
+    line, column = _place(kids) or (1, 1)
     builder.fail(f"{builder.rules.engine} does not read this", line, column, hint)
 
 
-def _place(kids: Kids) -> tuple[int, int]:
-    """Where a production begins."""
-    first = kids[0]
-    while type(first) is list:
-        first = first[0]
-    return (first[0], first[1]) if type(first) is tuple else (first.line, first.column)
+def _place(kids: Any) -> tuple[int, int] | None:
+    """Where a production begins, from the first of its children that knows."""
+    for kid in kids:
+        if type(kid) is list or type(kid) is tuple:
+            place = (kid[0], kid[1]) if kid and type(kid[0]) is int else _place(kid)
+            if place:
+                return place
+        elif isinstance(kid, nodes.Node):
+            return kid.line, kid.column
+    return None
 
 
 class Builder:
@@ -246,14 +250,17 @@ class Builder:
 
     def _for_head(self, k: Kids, recursive: bool) -> tuple[nodes.For, int]:
         (line, column, _), target, _, (iterable, test) = k[:4]
-        if test is None and self.rules.filtered_group and type(iterable) is nodes.Conditional and not iterable.otherwise:
+        if (
+            test is None
+            and self.rules.filtered_group
+            and type(iterable) is nodes.Conditional
+            and not iterable.otherwise
+        ):
             iterable, test = iterable.then, iterable.test
         items = target.items if type(target) is nodes.TupleExpr else [target]
         for item in items:
             if type(item) is nodes.GetAttr:
                 self.fail("a loop assigns to names", item.line, item.column)
-            if self.rules.strict_targets and type(item) is nodes.Name and item.name == "in":
-                self.fail("a name is expected between `for` and `in`", item.line, item.column)
         self.enter(k[0])
         return nodes.For(line, column, target, iterable, test, [], None, recursive), len(self.loose)
 
@@ -356,8 +363,6 @@ class Builder:
     def target_tuple(self, k: Kids) -> nodes.TupleExpr:
         return nodes.TupleExpr(k[0][0].line, k[0][0].column, k[0])
 
-    target_list_end = target_tuple
-
     # ------------------------------------------------------------------------------------------------- other statements
 
     def set(self, k: Kids) -> nodes.Set:
@@ -423,10 +428,10 @@ class Builder:
                     self.fail(f"`{name}` cannot be assigned", line, column)
                 if name in seen:
                     self.fail(f"two parameters are named `{quote(name)}`", line, column)
-                if name == "caller" and default is None:
-                    self.fail("the parameter `caller` needs a default", line, column, "leave it out: it is always there")
                 if defaults and default is None:
-                    self.fail(f"the parameter `{quote(name)}` needs a default", line, column, "those before it have one")
+                    self.fail(
+                        f"the parameter `{quote(name)}` needs a default", line, column, "those before it have one"
+                    )
                 defaults = default is not None
                 seen.add(name)
         for (_, _, name), default in pairs:
@@ -480,6 +485,8 @@ class Builder:
         for item in targets:
             if type(item) is nodes.GetAttr:
                 self.fail("`with` assigns to names", item.line, item.column)
+            if self.loop_targets and item is self.loop_targets[-1]:
+                self.loop_targets.pop()
         assignments.append((target, value))
         return assignments  # type: ignore[no-any-return]
 
@@ -525,17 +532,20 @@ class Builder:
         node.body = k[1]
         return node
 
-    def generation_head(self, k: Kids) -> nodes.Generation:
+    def generation_head(self, k: Kids) -> tuple[nodes.Generation, int]:
         self.enter(k[0])
-        return nodes.Generation(k[0][0], k[0][1], [])
+        return nodes.Generation(k[0][0], k[0][1], []), len(self.loose)
 
     def generation_end(self, k: Kids) -> nodes.Generation:
-        self.open.pop()
-        node: nodes.Generation = k[0]
+        node: nodes.Generation = k[0][0]
         node.body = k[1]
+        self._function_end(k[0][1])
         return node
 
     def load(self, k: Kids) -> nodes.Load:
+        line, column, tag = k[0]
+        if tag == "extends" and any(word != "if" for _, _, word in self.open):
+            self.fail("`extends` inside of another tag", line, column)
         return nodes.Load(*k[0], [])
 
     def load_import(self, k: Kids) -> nodes.Load:
@@ -707,7 +717,9 @@ class Builder:
                 part += 1
             else:
                 parts[part] = kid
-        return nodes.Slice(*_place(k), *parts)
+        first = k[0]
+        line, column = first[:2] if type(first) is tuple else (first.line, first.column)
+        return nodes.Slice(line, column, *parts)
 
     def positional(self, k: Kids) -> nodes.Argument:
         return nodes.Argument("positional", "", k[0])

@@ -10,7 +10,24 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _COMMON_TAGS = frozenset(
-    "if elif else endif for endfor set endset macro endmacro call endcall filter endfilter break continue".split()
+    [
+        "if",
+        "elif",
+        "else",
+        "endif",
+        "for",
+        "endfor",
+        "set",
+        "endset",
+        "macro",
+        "endmacro",
+        "call",
+        "endcall",
+        "filter",
+        "endfilter",
+        "break",
+        "continue",
+    ]
 )
 _TARGETS = "only a name, `namespace.attribute`, or a tuple of them can be assigned"
 
@@ -83,8 +100,22 @@ JINJA2 = SyntaxRules(
     engine="Jinja2",
     tags=_COMMON_TAGS
     | frozenset(
-        "with endwith block endblock autoescape endautoescape generation endgeneration print raw "
-        "include import from extends".split()
+        [
+            "with",
+            "endwith",
+            "block",
+            "endblock",
+            "autoescape",
+            "endautoescape",
+            "generation",
+            "endgeneration",
+            "print",
+            "raw",
+            "include",
+            "import",
+            "from",
+            "extends",
+        ]
     ),
     constants=MappingProxyType(
         {"true": True, "True": True, "false": False, "False": False, "none": None, "None": None}
@@ -155,8 +186,6 @@ LLAMA_CPP = SyntaxRules(
             "empty_tuple": "llama.cpp has no empty tuples; use []",
             "one_tuple": "no comma may follow the last item of a tuple",
             "tuple_end": "no comma may follow the last item of a tuple",
-            "one_target": "no comma may follow the last target",
-            "target_list_end": "no comma may follow the last target",
             "set_head_one_target": "no comma may follow the last target",
             "set_head_target_list": "no comma may follow the last target",
             "condition_tuple": "write one condition",

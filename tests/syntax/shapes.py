@@ -5,6 +5,7 @@ Operators are grouped as Jinja2 groups them, neighbouring texts are joined, and 
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import jinja2.ext
@@ -259,4 +260,6 @@ def _their_parameters(node: Any) -> list[Shape]:
 
 
 def jinja2_shape(source: str) -> list[Shape]:
-    return their_body(JINJA2_ENVIRONMENT.parse(source).body)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python's, about escapes such as `\\d`
+        return their_body(JINJA2_ENVIRONMENT.parse(source).body)
