@@ -1,0 +1,245 @@
+"""Reasoning: its delimiters, when it is kept, what switches that, and empty blocks."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from probes.canaries import ANSWER, REASONING, REASONING_FIELDS, USER, fields_of, result, tools
+from probes.report import GenerationPrompt, GenerationVariant, ReasoningShape
+from probes.shape.asking import answer, next_question, question
+from probes.shape.texts import between, common_start
+
+if TYPE_CHECKING:
+    from probes.chats import Message
+    from probes.shape.asking import Asking
+    from probes.shape.turns import Frame
+
+FIELD = re.compile(r"(?:\.|\[\s*|\bget\(\s*|\()['\"]?(\w*(?:reason|think|thought)\w*)['\"]?")
+
+
+@dataclass(frozen=True, slots=True)
+class Reasoning:
+    """`fields` that the template prints; `open` and `close` as they stand around the reasoning of an answer."""
+
+    field: str | None
+    open: str
+    close: str
+    shape: ReasoningShape
+
+    def strip_empty(self, text: str) -> str:
+        """`text` without an empty block of reasoning at its start, or a lone end of one."""
+        opening, closing = re.escape(self.open.strip()), re.escape(self.close.strip())
+        if not closing:
+            return text
+        start = rf"(?:{opening}\s*)?" if opening else ""
+        return re.sub(rf"\A\s*{start}{closing}\s*", "", text)
+
+
+def reasoning(ask: Asking, frame: Frame) -> Reasoning | None:
+    """Reasoning in a field of its own, else inside the text of an answer, else only in the generation prompt."""
+    return _in_field(ask, frame) or _inline(ask, frame) or _in_prompt(ask, frame)
+
+
+def field_names(source: str) -> tuple[str, ...]:
+    """Names under which a message may hold its reasoning: the usual ones and what the source reads."""
+    if not re.search(r"reason|think|thought|plan", source):
+        return ()
+    read = [name for name in FIELD.findall(source) if name not in REASONING_FIELDS]
+    return tuple(name for name in (*REASONING_FIELDS, *dict.fromkeys(read[:6])) if name in source)
+
+
+def _in_field(ask: Asking, frame: Frame) -> Reasoning | None:
+    names = field_names(ask.renders.source)
+    if not names:
+        return None
+    together = fields_of(names, REASONING)
+    for fields in (together, *({name: text} for name, text in together.items() if len(names) > 1)):
+        found = _printed(ask, frame, fields)
+        if found is not None:
+            return found
+    return None
+
+
+def _printed(ask: Asking, frame: Frame, fields: dict[str, Any]) -> Reasoning | None:
+    thought = answer(**fields)
+    last = ask.text([question(), thought])
+    earlier = ask.text([question(), thought, next_question()])
+    calling = ask.text([question(), ask.form.calling(**fields), result()], tools())
+    for name, text in fields.items():
+        shown = next((t for t in (last, earlier) if t is not None and text in t and ANSWER in t), None)
+        in_call = calling is not None and text in calling
+        if shown is None and not in_call:
+            continue
+        if shown is not None:
+            opening = _opening(frame, between(shown, USER, text))
+            close = _closing(frame, between(shown, text, ANSWER) or "")
+        else:
+            assert calling is not None
+            opening, close = _around_call(frame, calling, text)
+        keeps = [t is not None and text in t for t in (last, earlier, calling)]
+        shape = ReasoningShape(
+            open=opening,
+            close=close,
+            history=_policy(*keeps),
+            switches=_switches(ask, thought, text, kept=keeps[1]),
+            empty_block_written=_empty_block(frame, opening, close),
+        )
+        return Reasoning(name, opening, close, shape)
+    return None
+
+
+def _around_call(frame: Frame, text: str, thought: str) -> tuple[str, str]:
+    before = between(text, USER, thought)
+    rest = text.partition(thought)[2]
+    marker = re.match(r"\s*(?:<[^<>]+>|\[/?[A-Z_ ]+\])\s*", rest)
+    return _opening(frame, before), marker.group().rstrip(" ") if marker is not None else ""
+
+
+def _opening(frame: Frame, before: str | None) -> str:
+    """What stands before the reasoning, without the end of the user's turn and the header of the assistant's."""
+    text = (before or "").removeprefix(frame.user_close)
+    for header in sorted({frame.header, frame.assistant_open, frame.prompt or ""}, key=len, reverse=True):
+        if header.strip() and text.startswith(header) and len(text) > len(header):
+            return text[len(header) :].lstrip()
+    common = common_start(text, frame.assistant_open)
+    return text[len(common) :].lstrip() or text.lstrip()
+
+
+def _closing(frame: Frame, after: str) -> str:
+    """What stands between reasoning and answer, without the header of a turn that the answer has for itself."""
+    header = frame.assistant_open
+    if header.strip() and after.endswith(header) and len(after) > len(header):
+        return after[: len(after) - len(header)]
+    return after
+
+
+def _policy(last: bool, earlier: bool, calling: bool) -> str:
+    if earlier:
+        return "kept"
+    if calling:
+        return "kept_after_last_user" if last else "kept_in_tool_turn"
+    return "kept_in_last_answer" if last else "dropped"
+
+
+def _switches(ask: Asking, thought: Message, text: str, *, kept: bool) -> list[str]:
+    """Variables that turn the policy for earlier turns round."""
+    found = []
+    for name in ask.switches:
+        for value in ask.values(name):
+            other = ask.text([question(), thought, next_question()], variables={name: value})
+            if other is not None and (text in other) != kept:
+                found.append(name)
+                break
+    return found
+
+
+def _empty_block(frame: Frame, opening: str, close: str) -> str | None:
+    """Which answers without reasoning get a block of it all the same."""
+    if _is_block(frame.assistant_open, frame.header, opening, close):
+        return "every assistant turn without reasoning"
+    if _is_block(frame.last_answer_open or "", frame.header, opening, close):
+        return "last assistant turn without reasoning"
+    return None
+
+
+def _is_block(text: str, header: str, opening: str, close: str) -> bool:
+    rest = text.removeprefix(header) if text.startswith(header) else text
+    ends = close.strip()
+    return bool(ends) and ends in rest and not rest.replace(opening.strip() or ends, "").replace(ends, "").strip()
+
+
+def _inline(ask: Asking, frame: Frame) -> Reasoning | None:
+    """A template that reads no field but takes an answer apart at a closing tag that its source names."""
+    for close in cut_marks(ask.renders.source):
+        opening = _pair(close)
+        text = f"{opening}\n{REASONING}\n{close}\n\n{ANSWER}"
+        thought: Message = {"role": "assistant", "content": text}
+        last = ask.text([question(), thought])
+        earlier = ask.text([question(), thought, next_question()])
+        if earlier is None or ANSWER not in earlier:
+            continue
+        kept = REASONING in earlier
+        in_last = last is not None and REASONING in last
+        if kept and f"{opening}\n{REASONING}\n{close}" in earlier:
+            continue
+        shown = earlier if kept else last if in_last else None
+        if shown is not None:
+            opening = _opening(frame, between(shown, USER, REASONING))
+            close = _closing(frame, between(shown, REASONING, ANSWER) or "")
+        calling = ask.text([question(), {**ask.form.calling(), "content": text}, result()], tools())
+        in_call = calling is not None and REASONING in calling
+        shape = ReasoningShape(
+            open=opening,
+            close=close,
+            history=_policy(in_last, kept, in_call),
+            switches=_switches(ask, thought, REASONING, kept=kept),
+            empty_block_written=_empty_block(frame, opening, close),
+        )
+        return Reasoning(None, opening, close, shape)
+    return None
+
+
+def cut_marks(source: str) -> list[str]:
+    """Closing tags at which the source splits a text."""
+    marks = re.findall(r"\bsplit\(\s*(['\"])([^'\"\n]{3,40})\1", source)
+    return list(dict.fromkeys(mark for _, mark in marks if _pair(mark) != mark and "think" in mark.lower()))[:2]
+
+
+def _pair(close: str) -> str:
+    """The opening tag that a closing one belongs to; the text itself where it is no closing tag."""
+    for mark, start in (("</", "<"), ("[/", "["), ("<|/", "<|"), ("END", "START"), ("end", "begin")):
+        if mark in close:
+            return close.replace(mark, start, 1)
+    return close
+
+
+def _in_prompt(ask: Asking, frame: Frame) -> Reasoning | None:
+    """A template that only begins the reasoning, or writes an empty block of it, in its generation prompt."""
+    for prompt in (frame.prompt, *(text for _, text in frame.variants)):
+        if not prompt or not prompt.startswith(frame.header):
+            continue
+        extra = prompt[len(frame.header) :]
+        opening = re.match(r"\s*(<[^<>\s/|][^<>\s]*>)", extra)
+        if opening is None or "think" not in opening.group().lower():
+            continue
+        close = opening.group(1).replace("<", "</", 1)
+        history = _history_of_prompted(ask, opening.group(1), close)
+        tag = opening.group(1)
+        shape = ReasoningShape(open=tag, close=close, history=history, switches=[], empty_block_written=None)
+        return Reasoning(None, tag, close, shape)
+    return None
+
+
+def _history_of_prompted(ask: Asking, opening: str, close: str) -> str:
+    """What becomes of a block inside the text of an earlier answer."""
+    thought: Message = {"role": "assistant", "content": f"{opening}\n{REASONING}\n{close}\n\n{ANSWER}"}
+    earlier = ask.text([question(), thought, next_question()])
+    if earlier is None:
+        return "unknown"
+    return "kept" if REASONING in earlier else "dropped"
+
+
+def generation_prompt(ask: Asking, frame: Frame, found: Reasoning | None) -> GenerationPrompt | None:
+    if frame.prompt is None:
+        return None
+    return GenerationPrompt(
+        text=frame.prompt,
+        equals_suffix_difference=frame.prompt_is_suffix,
+        starts_in_reasoning=starts_in_reasoning(frame.prompt, found),
+        variants=[
+            GenerationVariant(kwargs=kwargs, text=text, starts_in_reasoning=starts_in_reasoning(text, found))
+            for kwargs, text in frame.variants
+        ],
+    )
+
+
+def starts_in_reasoning(prompt: str, found: Reasoning | None) -> bool:
+    """Whether a block of reasoning is open at the end of the prompt."""
+    if found is None:
+        return False
+    opening, close = found.open.strip(), found.close.strip()
+    if not opening or opening not in prompt:
+        return False
+    return not close or close not in prompt[prompt.rfind(opening) + len(opening) :]

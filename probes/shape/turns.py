@@ -1,0 +1,257 @@
+"""The text around the turns of user, assistant and system, the generation prompt, and what ends an answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from probes.canaries import ANSWER, SECOND_USER, SYSTEM, USER, say
+from probes.chats import conversation
+from probes.report import Bos, SystemShape, Turn
+from probes.shape.asking import answer, next_question, question
+from probes.shape.texts import MARKER, after, between, common_end, common_start
+
+if TYPE_CHECKING:
+    from probes.shape.asking import Asking
+
+LONGEST_END = 40
+"""Code points that the text which ends a turn may have where it is no marker."""
+
+
+@dataclass(slots=True)
+class Frame:
+    """What is known of the turns so far. Texts are as in the middle of a conversation, without a reasoning block."""
+
+    user_open: str = ""
+    user_close: str = ""
+    assistant_open: str = ""
+    assistant_close: str = ""
+    header: str = ""
+    """What begins a turn of the assistant, whatever it then writes: answer, reasoning or calls."""
+    prompt: str | None = None
+    """The generation prompt; None where no request shows it."""
+    prompt_is_suffix: bool = False
+    end: str | None = None
+    ended_after_answer: bool | None = None
+    last_answer_open: str | None = None
+    """What stands before an answer that is the last message, without its user turn's end."""
+    variants: list[tuple[dict[str, Any], str]] = field(default_factory=list)
+    known: bool = False
+
+
+def frame(ask: Asking) -> Frame:
+    """User and assistant, from conversations that grow by one message."""
+    found = Frame()
+    one = ask.text([question()])
+    two = ask.text([question(), answer()])
+    three = ask.text([question(), answer(), next_question()])
+    _prompt(ask, found, one)
+    if one is None or USER not in one:
+        return found
+    tail = after(one, USER) or ""
+    if three is None or (to_answer := between(three, USER, ANSWER)) is None:
+        to_answer = between(two, USER, ANSWER) if two is not None else None
+    if to_answer is None:
+        found.user_open, found.user_close = _user_alone(one), tail
+        return found
+    found.known = True
+    found.user_close = tail if to_answer.startswith(tail) else common_start(tail, to_answer)
+    found.assistant_open = to_answer[len(found.user_close) :]
+    end = after(two, ANSWER)
+    _answer_end(found, end)
+    to_user = between(three, ANSWER, SECOND_USER) if three is not None else None
+    before = one.partition(USER)[0]
+    if to_user is None:
+        found.assistant_close, found.user_open = end or "", _user_alone(one)
+    elif end and to_user.startswith(end):
+        found.assistant_close, found.user_open = end, to_user[len(end) :]
+    else:
+        found.user_open = common_end(before, to_user)
+        if found.user_close.strip():
+            found.user_open = found.user_open.removeprefix(found.user_close)
+        found.assistant_close = to_user[: len(to_user) - len(found.user_open)]
+        if found.end is None and found.assistant_close.strip():
+            found.end = _end_marker(found.assistant_close)
+            found.ended_after_answer = False if end is not None else None
+    last = between(two, USER, ANSWER) if two is not None else None
+    if last is not None and last.startswith(found.user_close):
+        found.last_answer_open = last[len(found.user_close) :]
+    found.header = _header(found)
+    return found
+
+
+def _user_alone(text: str) -> str:
+    """What stands before the only question, where no second one shows what belongs to the turn."""
+    return text.partition(USER)[0]
+
+
+def _answer_end(found: Frame, end: str | None) -> None:
+    if end is None:
+        return
+    found.end = _end_marker(end)
+    found.ended_after_answer = True if found.end is not None else None
+
+
+def _end_marker(text: str) -> str | None:
+    text = text.strip()
+    marker = MARKER.match(text)
+    if marker is not None:
+        return marker.group()
+    first = text.split("\n", 1)[0]
+    return first if 0 < len(first) <= LONGEST_END else None
+
+
+def _prompt(ask: Asking, found: Frame, without: str | None) -> None:
+    with_prompt = ask.text([question()], prompt=True)
+    if with_prompt is None or without is None:
+        return
+    found.prompt_is_suffix = with_prompt.startswith(without)
+    found.prompt = with_prompt[len(without if found.prompt_is_suffix else common_start(with_prompt, without)) :]
+    for name in ask.switches:
+        for value in ask.values(name):
+            other = ask.text([question()], prompt=True, variables={name: value})
+            if other is None or other == with_prompt:
+                continue
+            base = without
+            if not other.startswith(base):
+                base = ask.text([question()], variables={name: value}) or ""
+            if base and other.startswith(base) and other[len(base) :] != found.prompt:
+                found.variants.append(({name: value}, other[len(base) :]))
+
+
+def _header(found: Frame) -> str:
+    """The start that answer, generation prompt and its variants have in common."""
+    header = found.assistant_open
+    for text in (found.prompt, *(text for _, text in found.variants), found.last_answer_open):
+        if text and (common := common_start(header, text)).strip():
+            header = common
+    return header
+
+
+def bos(ask: Asking) -> Bos:
+    """How often one question is given the BOS token, and where first."""
+    text = ask.text([question()], prompt=True)
+    at = text.find(ask.bos) if text is not None else -1
+    return Bos(written=text.count(ask.bos) if text is not None else 0, at=at if at >= 0 else None)
+
+
+def trims(ask: Asking, role: str) -> bool | None:
+    """Whether spaces and line breaks around a text of this role are taken away."""
+    chat = conversation("spaces")
+    text = ask.renders.render(ask.path, chat).text
+    padded = next(message["content"] for message in chat["messages"] if message["role"] == role)
+    return trimmed(text, padded)
+
+
+def trimmed(text: str | None, padded: str) -> bool | None:
+    if text is None or padded.strip() not in text:
+        return None
+    return padded not in text
+
+
+def system(ask: Asking, found: Frame) -> tuple[SystemShape | None, Turn | None]:
+    """Where the system text lands, what stands around it, and what is written when there is none."""
+    message = say("system", SYSTEM)
+    lead, ask.lead = ask.lead, []
+    alone = ask.text([question()])
+    two = ask.text([message, question()])
+    four = ask.text([message, question(), answer(), next_question()])
+    ask.lead = lead
+    if two is None and four is None:
+        if alone is None:
+            return None, None
+        default, header = _default(ask, found, alone, None, "")
+        return _system_shape("refused", default, header), None
+    text = four if four is not None else two
+    assert text is not None
+    placement = _placement(text, found)
+    shown = two if two is not None and SYSTEM in two else text
+    if SYSTEM not in shown:
+        default, header = _default(ask, found, alone, None, "")
+        return _system_shape("lost", default, header), None
+    before = shown.partition(SYSTEM)[0]
+    rest = shown.partition(SYSTEM)[2].partition(USER)[0]
+    if placement == "start":
+        close = rest[: len(rest) - len(found.user_open)] if rest.endswith(found.user_open) else rest
+    else:
+        close = rest
+    default, header = _default(ask, found, alone, before, close if placement == "start" else None)
+    opening = _own_open(ask, found, before, alone, inside_user=placement != "start")
+    turn = Turn(
+        open=opening,
+        close=close,
+        trims_content=trims(ask, "system"),
+        rendered_as=None if placement == "start" else "user",
+    )
+    return _system_shape(placement, default, header), turn
+
+
+def _system_shape(placement: str, default: str | None, header: bool) -> SystemShape:
+    return SystemShape(placement=placement, default_text=default, header_without_system=header, with_tools=None)
+
+
+def _placement(text: str, found: Frame) -> str:
+    """In which turn of a longer conversation the system text stands."""
+    at = text.find(SYSTEM)
+    if at < 0:
+        return "lost"
+    if at > text.find(ANSWER) >= 0:
+        return "last_user_turn" if at < text.find(SECOND_USER) else "end"
+    user = text.find(USER, at)
+    if user < 0:
+        return "start" if USER not in text else "first_user_turn"
+    gap = text[at + len(SYSTEM) : user]
+    own = found.user_open.strip()
+    return "start" if not own or gap.endswith(found.user_open) else "first_user_turn"
+
+
+def _own_open(ask: Asking, found: Frame, before: str, alone: str | None, *, inside_user: bool) -> str:
+    """The part of what stands before the system text that belongs to it: without BOS and what every prompt begins
+    with."""
+    first = alone.partition(USER)[0] if alone is not None else ""
+    if inside_user:
+        common = common_start(before, first)
+        return before[len(common) :]
+    preamble = first[: len(first) - len(found.user_open)] if first.endswith(found.user_open) else ""
+    if preamble and before.startswith(preamble):
+        return before[len(preamble) :]
+    start = common_start(found.user_open, found.header) if found.header else ""
+    if start.strip() and start in before:
+        return before[before.rfind(start) :]
+    return before.removeprefix(ask.bos)
+
+
+def _default(
+    ask: Asking, found: Frame, alone: str | None, before: str | None, close: str | None
+) -> tuple[str | None, bool]:
+    """The system text that is written when none is sent, and whether a system header is written then.
+
+    `before` and `close` stand around the system text that is sent; null where there is none."""
+    if alone is None or USER not in alone:
+        return None, False
+    first = alone.partition(USER)[0]
+    rest = first[: len(first) - len(found.user_open)] if first.endswith(found.user_open) else first
+    if before is not None and close is not None and close and rest.endswith(close) and rest.startswith(before):
+        text = rest[len(before) : len(rest) - len(close)]
+        return text or None, True
+    if before is not None and close is None:
+        common = common_start(before, rest)
+        extra = rest[len(common) :]
+        return extra.strip() or None, False
+    turn = _framed(found, rest)
+    if turn is not None:
+        return turn, True
+    return (None, False)
+
+
+def _framed(found: Frame, rest: str) -> str | None:
+    """The text of a turn, built as the user's is, that stands before the first user turn."""
+    start, end = found.user_open.partition("user")[::2]
+    close = found.user_close
+    if not start.strip() or not close.strip() or not rest.endswith(close) or start not in rest:
+        return None
+    inner = rest[rest.find(start) + len(start) : len(rest) - len(close)]
+    mark = end.strip() or end
+    if mark and mark in inner:
+        return inner.partition(end if end in inner else mark)[2]
+    return inner
