@@ -84,10 +84,9 @@ def differences(found: Family) -> list[str]:
             if got != expected:
                 rows.append(f"{found.name} {name} {dialect}\n  expected {expected!r}\n  got      {got!r}")
     if found.expected["caps"] is not None:
-        caps = chat_template_caps(found.source)
-        for flag, expected in found.expected["caps"].items():
-            if getattr(caps, flag) != expected:
-                rows.append(f"{found.name} {flag}: expected {expected}")
+        for flag, got in chat_template_caps(found.source).to_dict().items():
+            if got != found.expected["caps"][flag]:
+                rows.append(f"{found.name} {flag}: {got}")
     return rows
 
 
@@ -102,8 +101,7 @@ def rewrite(name: str, template_file: Path | None) -> None:
         if answers[0] != answers[1]:
             raise SystemExit(f"{name} {chat}: the dialects differ, so the template is not portable:\n{answers}")
         found.expected["renders"][chat] = answers[0]
-    caps = chat_template_caps(found.source)
-    found.expected["caps"] = {flag: getattr(caps, flag) for flag in found.expected["caps"]}
+    found.expected["caps"] = chat_template_caps(found.source).to_dict()
     write(CORPUS / name / "expected.json", found.expected)
 
 

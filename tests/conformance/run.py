@@ -10,8 +10,10 @@ import argparse
 import time
 from collections.abc import Callable, Iterator
 
+from jinjarun.errors import JinjarunError
+from jinjarun.serving.caps import chat_template_caps
 from tests.conformance import golden
-from tests.conformance.compare import account, cut
+from tests.conformance.compare import account, cut, said
 from tests.conformance.golden import Case
 
 SUITES: dict[str, Callable[[str], Iterator[Case]]] = {
@@ -27,18 +29,15 @@ def wanted(case: Case, args: argparse.Namespace) -> bool:
 
 def caps_differences(show: int) -> int:
     """Prints the agreement of the nine flags, returns the number of templates that differ."""
-    from jinjarun.serving.caps import chat_template_caps  # noqa: PLC0415
-
     rows: list[str] = []
     total = 0
     for name, source, flags in golden.caps():
         total += 1
         got: object
         try:
-            caps = chat_template_caps(source)
-            got = {key: getattr(caps, key) for key in flags or ()} or caps
+            got = chat_template_caps(source).to_dict()
         except Exception as error:
-            got = None if flags is None else f"{type(error).__name__}: {error}"
+            got = None if flags is None and isinstance(error, JinjarunError) else said(error)
         if got != flags:
             wrong = {k: v for k, v in got.items() if flags and v != flags[k]} if isinstance(got, dict) else got
             rows.append(f"  {name}: got {cut(str(wrong))}" + (" where llama.cpp fails" if flags is None else ""))

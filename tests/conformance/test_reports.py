@@ -22,5 +22,4 @@ def test_caps(name: str, source: str, flags: dict[str, bool] | None) -> None:
         with pytest.raises(JinjarunError):
             chat_template_caps(source)
     else:
-        caps = chat_template_caps(source)
-        assert {flag: getattr(caps, flag) for flag in flags} == flags
+        assert chat_template_caps(source).to_dict() == flags
