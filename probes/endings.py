@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 from probes import canaries
 from probes.canaries import USUAL, Form
 from probes.counting import common_start
-from probes.renders import APPLY, LLAMA_RAW, LLAMA_SERVER, RAW
+from probes.renders import APPLY, LLAMA_RAW, LLAMA_SERVER, RAW, dialect_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -27,14 +27,14 @@ SEPARATOR = 40
 """The longest ordinary text between two turns that is taken for one a client can stop at."""
 
 _PATHS = (RAW, LLAMA_RAW, APPLY, LLAMA_SERVER)
-_FORMS = (USUAL, USUAL.but(arguments="string"), USUAL.but(parts=True), USUAL.but(parts=True, arguments="string"))
+_FORMS = (USUAL, USUAL.but(beside="null"), USUAL.but(arguments="string"), USUAL.but(parts=True))
 
 _CONTROL = (
     r"<\|[^\s<>|]{1,60}\|?>"  # <|im_end|>, <|tool_call>
     r"|<[^\s<>|]{1,60}\|>"  # <turn|>
     r"|<｜[^\s<>]{1,60}｜>"  # DeepSeek
     r"|\[\|[^\s\[\]|]{1,60}\|\]"  # EXAONE
-    r"|[\[\]][~!][a-z!]{1,4}[~!]?[\[\]]"  # MiniMax
+    r"|[\[\]](?=[a-z!]*~)[a-z~!]{2,5}[\[\]]"  # MiniMax: [e~[, ]~b]
 )
 _TAG = r"</?[A-Za-z][\w.:=-]{0,60}>|\[/?[A-Z][A-Z_]{1,40}\]"
 CONTROL = re.compile(_CONTROL)
@@ -54,21 +54,18 @@ class Marker:
 class Ending:
     """How a turn ends, `after` an answer or after calls.
 
-    `closing`: the markers that close it, in order. `opening`: the first marker of what follows. `separator`: the
-    ordinary text before the next turn where there is no marker at all. `path` and `chat`: where it was seen.
+    `closing`: the markers that close it, in order. `opening`: the first marker of what follows. `marker`: the one that
+    ends the turn, the last that closes it or what opens the next. `separator`: the ordinary text before the next turn
+    where there is no marker at all. `path` and `chat`: where it was seen.
     """
 
     after: Literal["answer", "calls"]
     closing: tuple[str, ...]
     opening: str | None
+    marker: str | None
     separator: str | None
     path: str
     chat: Chat
-
-    @property
-    def marker(self) -> str | None:
-        """The marker that ends the turn: the last one that closes it, or what opens the next."""
-        return self.closing[-1] if self.closing else self.opening
 
     @property
     def markers(self) -> tuple[str, ...]:
@@ -85,7 +82,7 @@ def endings(renders: Renders, known: Iterable[str] = ()) -> tuple[Ending, ...]:
     answer = _ask(renders, _ANSWER, texts)
     calls = _ask(renders, _CALLS, texts)
     if calls is not None:
-        calls = _without_call_ends(renders, calls, answer, texts)
+        calls = _as_answers_end(_without_call_ends(renders, calls, answer, texts), answer)
     return tuple(ending for ending in (answer, calls) if ending is not None)
 
 
@@ -128,38 +125,59 @@ _CALLS = _Question("calls", canaries.VALUE, canaries.RESULT, _call_last, canarie
 
 
 def _ask(renders: Renders, question: _Question, known: frozenset[str]) -> Ending | None:
-    """The first answer over forms and paths; None as soon as a form is rendered and the word is not written."""
+    """The first answer over forms and paths. Where the usual form renders and the word is not written, only content
+    null beside the calls is tried too: the template does not write calls, whatever their form."""
     loaded = [path for path in _PATHS if renders.loads(path) is None]
     for form in _FORMS:
-        found = (_ending(renders, path, question, form, known) for path in loaded)
-        if (ending := next((ending for ending in found if ending is not None), None)) is not None:
-            return ending
-        if any(renders.render(path, question.last(form)).ok for path in loaded):
+        rendered: set[str] = set()
+        for path in loaded:
+            if dialect_of(path) in rendered:
+                continue
+            if (ending := _ending(renders, path, question, form, known)) is not None:
+                return ending
+            if renders.render(path, question.last(form)).ok:
+                rendered.add(dialect_of(path))
+        if rendered and form != USUAL:
             return None
     return None
 
 
 def _ending(renders: Renders, path: str, question: _Question, form: Form, known: frozenset[str]) -> Ending | None:
     chat = question.last(form)
-    last = _after(renders.render(path, chat).text, question.word)
-    middle = _after(renders.render(path, question.middle(form)).text, question.word, question.then)
-    if last is None and middle is None:
+    outcome = renders.render(path, chat)
+    last = _after(outcome.text, question.word)
+    if outcome.ok and last is None:
         return None
-    if middle is None:
-        middle = last
+    going_on = renders.render(path, question.middle(form)).text
+    middle = _after(going_on, question.word, question.then)
     if last is None:
         last, chat = middle, question.middle(form)
-    assert last is not None
-    assert middle is not None
+    if middle is None:
+        middle = last
+    if last is None or middle is None:
+        return None
     shared = common_start(last, middle)
-    closing = tuple(marker.text for marker in markers_in(last, known) if marker.end <= shared)
-    opening = next((marker.text for marker in markers_in(middle, known) if marker.end > shared), None)
-    if not closing and (own := tuple(marker.text for marker in markers_in(last, known))):
-        closing, opening = own, None
+    closing = [marker.text for marker in markers_in(last, known) if marker.end <= shared]
+    following = [marker.text for marker in markers_in(middle, known) if marker.end > shared][:1]
+    if not closing and (own := [marker.text for marker in markers_in(last, known)]):
+        closing, following = own, []
+    opens = _opens_turns(going_on or outcome.text or "", known)
+    if opens in closing:
+        cut = closing.index(opens)
+        closing, following = closing[:cut], closing[cut : cut + 1]
+    opening = following[0] if following else None
     separator = None
     if not closing and opening is None and middle.strip() and len(middle) <= SEPARATOR:
         separator = middle.rstrip()
-    return Ending(question.after, closing, opening, separator, path, chat)
+    marker = closing[-1] if closing else opening
+    return Ending(question.after, tuple(closing), opening, marker, separator, path, chat)
+
+
+def _opens_turns(text: str, known: frozenset[str]) -> str | None:
+    """The first marker before a conversation's first word that returns later. It closes nothing, but some templates
+    open the model's turn whether or not that is asked for, and then it stands after every last message."""
+    head = text.partition(canaries.USER)[0]
+    return next((marker.text for marker in markers_in(head, known) if text.count(marker.text) > 1), None)
 
 
 def _without_call_ends(renders: Renders, calls: Ending, answer: Ending | None, known: frozenset[str]) -> Ending:
@@ -170,8 +188,15 @@ def _without_call_ends(renders: Renders, calls: Ending, answer: Ending | None, k
         if between is not None:
             ends = {marker.text for marker in markers_in(between, known)}
             ends -= set(answer.closing if answer is not None else ())
-            return replace(calls, closing=tuple(text for text in calls.closing if text not in ends))
+            closing = tuple(text for text in calls.closing if text not in ends)
+            return replace(calls, closing=closing, marker=closing[-1] if closing else calls.opening)
     return calls
+
+
+def _as_answers_end(calls: Ending, answer: Ending | None) -> Ending:
+    """The same marker that ends an answer, where it ends calls too."""
+    ends = answer is not None and answer.marker is not None and answer.marker in calls.markers
+    return replace(calls, marker=answer.marker) if answer is not None and ends else calls
 
 
 def _after(text: str | None, word: str, then: str | None = None) -> str | None:

@@ -14,6 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from probes.endings import CONTROL
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -87,13 +89,14 @@ class StopSet:
         return [label(token) for token in self.tokens]
 
     def verdict(self, ending: Ending, tokens: TokenData) -> Verdict:
-        """Whether generation stops where a turn ends so. A turn without a marker tells nothing: a model may have
-        learned to end it with a token that the template does not write."""
+        """Whether generation stops where a turn ends so. A turn that no marker closes tells little: a model may have
+        learned to end it with a token that the template does not write. Then only a control token that opens the next
+        turn counts (GLM)."""
         markers = ending.markers
-        if not markers:
-            return "unknown"
         if any(self._has(marker, tokens) for marker in markers):
             return "stops"
+        if not ending.closing and not (ending.opening and CONTROL.fullmatch(ending.opening)):
+            return "unknown"
         if all(tokens.is_token(marker) is False for marker in markers):
             return "never_stops"
         return "never_stops" if self.complete and not self.doubtful.intersection(markers) else "unknown"
@@ -108,6 +111,28 @@ class StopSet:
 def stop_sets(tokens: TokenData) -> dict[str, StopSet]:
     """The stop set of each of `ENGINES`."""
     return {"transformers": _transformers(tokens), "vllm": _vllm(tokens), "llama.cpp": end_of_generation(tokens)}
+
+
+def verdicts(engine: str, found: tuple[Ending, ...], tokens: TokenData) -> list[Verdict]:
+    """The verdict of an engine on each ending.
+
+    That generation goes on after calls although it stops after answers is said only where a marker closes the calls:
+    some templates leave it out of the history. And never of llama.cpp: where llama-server offered the tools, the
+    grammar of the calls leaves nothing but an end after them.
+    """
+    stops = stop_sets(tokens)[engine]
+    judged = [stops.verdict(ending, tokens) for ending in found]
+    closed = any(ending.after == "answer" and ending.closing for ending in found)
+    if "stops" not in judged:
+        return judged
+    return [
+        "unknown"
+        if verdict == "never_stops"
+        and ending.after == "calls"
+        and (engine == "llama.cpp" or closed > bool(ending.closing))
+        else verdict
+        for verdict, ending in zip(judged, found, strict=True)
+    ]
 
 
 def label(token: Token) -> str:

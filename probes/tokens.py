@@ -17,7 +17,7 @@ from probes.chats import CHATS, Chat
 from probes.endings import CONTROL, Ending, endings, markers_in
 from probes.renders import LLAMA_RAW, LLAMA_SERVER, RAW
 from probes.report import Declared, Stop, TokensChapter
-from probes.stop_sets import ENGINES, EOG_TEXTS, StopSet, Verdict, has_data, is_gguf, label, stop_sets
+from probes.stop_sets import ENGINES, EOG_TEXTS, StopSet, Verdict, has_data, is_gguf, label, stop_sets, verdicts
 
 if TYPE_CHECKING:
     from probes.counting import Counter
@@ -91,17 +91,17 @@ def stop_chapter(renders: Renders, tokens: TokenData | None) -> Stop:
         tokens = TokenData()
     found = turn_endings(renders, tokens)
     sets = stop_sets(tokens)
-    verdicts = {engine: [sets[engine].verdict(ending, tokens) for ending in found] for engine in ENGINES}
+    judged = {engine: verdicts(engine, found, tokens) for engine in ENGINES}
     should_set = [
         text
         for i, ending in enumerate(found)
         if (text := ending.marker or ending.separator) is not None
-        and any(verdicts[engine][i] != "stops" for engine in ENGINES)
+        and any(judged[engine][i] != "stops" for engine in ENGINES)
     ]
     return Stop(
         written=_distinct(ending.marker for ending in found),
         declared=_declared(tokens, sets["llama.cpp"]),
-        by_engine={engine: _together(verdicts[engine]) for engine in ENGINES},
+        by_engine={engine: _together(judged[engine]) for engine in ENGINES},
         client_should_set=_distinct(should_set),
     )
 
@@ -129,11 +129,11 @@ def _declared(tokens: TokenData, eog: StopSet) -> Declared:
     )
 
 
-def _together(verdicts: list[Verdict]) -> Verdict:
-    if not verdicts:
+def _together(judged: list[Verdict]) -> Verdict:
+    if not judged:
         return "unknown"
     for worse in ("never_stops", "unknown"):
-        if worse in verdicts:
+        if worse in judged:
             return cast(Verdict, worse)
     return "stops"
 
@@ -159,13 +159,14 @@ def undeclared_stops(renders: Renders, tokens: TokenData | None) -> list[Undecla
         return []
     sets = stop_sets(tokens)
     found: list[UndeclaredStop] = []
-    for ending in turn_endings(renders, tokens):
+    endings_found = turn_endings(renders, tokens)
+    judged = {engine: verdicts(engine, endings_found, tokens) for engine in ENGINES}
+    for i, ending in enumerate(endings_found):
         marker = ending.marker
-        verdicts = {engine: sets[engine].verdict(ending, tokens) for engine in ENGINES}
-        never = tuple(engine for engine in ENGINES if verdicts[engine] == "never_stops")
+        never = tuple(engine for engine in ENGINES if judged[engine][i] == "never_stops")
         if marker is None or not never or any(other.marker == marker for other in found):
             continue
-        stopping = tuple(engine for engine in ENGINES if verdicts[engine] == "stops")
+        stopping = tuple(engine for engine in ENGINES if judged[engine][i] == "stops")
         declared = {engine: sets[engine].texts for engine in never}
         found.append(UndeclaredStop(marker, ending, never, stopping, tokens.is_token(marker), declared))
     return found
