@@ -26,6 +26,7 @@ from probes.report import (
     TemplateSource,
     ToolInfo,
 )
+from probes.tokens import not_judged, stop_chapter, tokens_chapter
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from jinjarun.sources import TokenData
 
 Depth = Literal["quick", "full"]
+Status = Literal["complete", "partial", "invalid", "not_evaluated"]
 CONTEXT = 30
 """Code points around a difference that the report quotes."""
 
@@ -68,8 +70,12 @@ def probe(
     not_evaluated: list[NotEvaluated] = []
     engines = [engine_status(renders, path, not_evaluated) for path in PATHS]
     loads = [engine.loads for engine in engines]
+    status: Status = "invalid" if not any(loads) else "partial" if not_evaluated else "complete"
+    full = depth == "full" and any(loads)
+    if full:
+        not_evaluated += not_judged(tokens)
     return ProbeReport(
-        status="invalid" if not any(loads) else "partial" if not_evaluated else "complete",
+        status=status,
         tool=tool_info(),
         template=template_info(template, name, variant, source),
         engines=engines,
@@ -77,8 +83,8 @@ def probe(
         observed={},
         contract=None,
         shape=None,
-        stop=None,
-        tokens=None,
+        stop=stop_chapter(renders, tokens) if full else None,
+        tokens=tokens_chapter(renders, tokens) if full else None,
         prefix=None,
         coverage=coverage(renders),
         differences=differences(renders),

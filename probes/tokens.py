@@ -16,7 +16,7 @@ from jinjarun.template import Template
 from probes.chats import CHATS, Chat
 from probes.endings import CONTROL, Ending, endings, markers_in
 from probes.renders import LLAMA_RAW, LLAMA_SERVER, RAW
-from probes.report import Declared, Stop, TokensChapter
+from probes.report import Declared, NotEvaluated, Stop, TokensChapter
 from probes.stop_sets import ENGINES, EOG_TEXTS, StopSet, Verdict, has_data, is_gguf, label, stop_sets, verdicts
 
 if TYPE_CHECKING:
@@ -104,6 +104,21 @@ def stop_chapter(renders: Renders, tokens: TokenData | None) -> Stop:
         by_engine={engine: _together(judged[engine]) for engine in ENGINES},
         client_should_set=_distinct(should_set),
     )
+
+
+def not_judged(tokens: TokenData | None) -> list[NotEvaluated]:
+    """What the report cannot say of stops and tokens for want of files, and which file would tell."""
+    if tokens is None or not has_data(tokens):
+        how = "probe a model folder, a tokenizer_config.json or a GGUF file"
+        return [NotEvaluated(what="stop and tokens", why="needs token data", how=how)]
+    missing = []
+    if not is_gguf(tokens) and tokens.generation_eos is None and tokens.model_eos is None:
+        why = "the list of tokens that end generation was not read"
+        missing.append(NotEvaluated(what="stop of transformers", why=why, how="add generation_config.json"))
+    if tokens.vocabulary is None:
+        why = "the vocabulary was not read, so no text can be said to be no token"
+        missing.append(NotEvaluated(what="tokens.not_in_vocabulary", why=why, how="add tokenizer.json"))
+    return missing
 
 
 def turn_endings(renders: Renders, tokens: TokenData | None) -> tuple[Ending, ...]:
