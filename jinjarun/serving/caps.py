@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from jinjarun.errors import RenderError
 from jinjarun.runtime.trace import Trace
 from jinjarun.template import Template
 
@@ -76,6 +77,8 @@ class _Look:
     def value(self, *path: Any) -> Any:
         value: Any = self.context
         for key in path:
+            if not isinstance(value, (dict, list)):
+                raise RenderError(f"llama.cpp looks for {key!r} inside of what the template made no container")
             value = value[key]
         return value
 
