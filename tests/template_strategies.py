@@ -1,6 +1,6 @@
 """Templates that Jinja2 3.1.6 parses, and contexts of plain JSON to render them with.
 
-They are cheap to run anywhere (no `**`, factors of 2 and 3 only, short ranges) and deterministic (no `random`, no clock).
+They are cheap to run (no `**`, factors of 2 and 3 only, short ranges) and deterministic (no `random`, no clock).
 """
 
 from __future__ import annotations

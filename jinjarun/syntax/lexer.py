@@ -54,6 +54,8 @@ _OPERAND_ENDS = frozenset({"NAME", "ATTRIBUTE", "FILTER", "STRING", "INTEGER", "
     _OTHER,
 ) = range(1, 16)
 """The groups of the pattern below."""
+_NAMES = (_NAME, _OTHER_NAME)
+_ENDS = (_END, _CLOSE)
 
 _TOKEN = r"""{blank}*(?:
       (not\s+in(?!\w) | ignore\s+missing(?!\w) | with(?:out)?\s+context(?!\w))
@@ -251,7 +253,7 @@ class _Lexer:
                 value: Any = match[group]
                 while offset > newlines[line]:
                     line += 1
-                if group == _NAME or group == _OTHER_NAME:
+                if group in _NAMES:
                     if group == _OTHER_NAME and not value.isidentifier():
                         self.fail(f"unexpected character in a name: `{quote(value)}`", offset)
                     kind = "NAME"
@@ -286,7 +288,7 @@ class _Lexer:
                         self.fail(f"`{value}` where `{expected}` is expected", offset, self.opened_at(bracket))
                 elif group == _FILTER:
                     kind = "FILTER"
-                elif group == _END or group == _CLOSE:
+                elif group in _ENDS:
                     if brackets and value == "}}" and brackets[-1][0] == "}":
                         brackets.pop()
                         kind = value = "}"
@@ -294,11 +296,8 @@ class _Lexer:
                     else:
                         kind = "%}" if group == _END else "}}"
                         if brackets:
-                            self.fail(
-                                f"`{brackets[-1][0]}` expected before the tag ends",
-                                offset,
-                                self.opened_at(brackets[-1][1]),
-                            )
+                            expected, bracket = brackets[-1]
+                            self.fail(f"`{expected}` expected before the tag ends", offset, self.opened_at(bracket))
                         if (kind == "}}") != (tag == "{{"):
                             self.fail(f"`{kind}` does not end this tag", offset, self.opened_at(opened))
                         add_kind(kind)
@@ -336,7 +335,7 @@ class _Lexer:
                 add_token((line, offset - newlines[line - 1], value))
                 if restart >= 0:
                     break
-        self.fail("this tag is not closed", opened, f"end it with `{'}}' if tag == '{{' else '%}'}`")
+        return self.fail("this tag is not closed", opened, f"end it with `{'}}' if tag == '{{' else '%}'}`")
 
     def opened_at(self, offset: int) -> str:
         line, column = self.source.place(offset)

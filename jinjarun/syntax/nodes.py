@@ -1,8 +1,8 @@
 """The tree of a template: what the parser builds and the compiler reads.
 
-One tree for both dialects. Where the engines group operators differently (`~` binds tighter than `+` in Jinja2 and the
-same in llama.cpp; comparisons chain in Jinja2 and nest in llama.cpp) the tree keeps the flat sequence as written and the
-dialect decides. Every node carries the line and the column (both 1-based) of its first token.
+One tree for both dialects. Where the engines group operators differently (`~` binds tighter than `+` in Jinja2 and
+the same in llama.cpp; comparisons chain in Jinja2 and nest in llama.cpp) the tree keeps the flat sequence as written
+and the dialect decides. Every node carries the line and the column (both 1-based) of its first token.
 """
 
 from __future__ import annotations

@@ -9,25 +9,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_COMMON_TAGS = frozenset(
-    [
-        "if",
-        "elif",
-        "else",
-        "endif",
-        "for",
-        "endfor",
-        "set",
-        "endset",
-        "macro",
-        "endmacro",
-        "call",
-        "endcall",
-        "filter",
-        "endfilter",
-        "break",
-        "continue",
-    ]
+_IN_BOTH = "if elif else endif for endfor set endset macro endmacro call endcall filter endfilter break continue"
+_IN_JINJA2 = (
+    "with endwith block endblock autoescape endautoescape generation endgeneration "
+    "print raw include import from extends"
 )
 _TARGETS = "only a name, `namespace.attribute`, or a tuple of them can be assigned"
 
@@ -44,7 +29,7 @@ class SyntaxRules:
     """Words that may follow `{%` and mean nothing."""
     unknown_tag_hints: Mapping[str, str] = field(default_factory=dict)
     without: Mapping[str, str] = field(default_factory=dict)
-    """What the grammar has and this engine does not: the alias of a production or the text of a terminal, and a hint."""
+    """What the grammar has and this engine does not: the alias of a production or the text of a terminal -> a hint."""
     constants: Mapping[str, bool | None] = field(default_factory=dict)
     """Names that are literals, and so can never be assigned."""
 
@@ -54,8 +39,9 @@ class SyntaxRules:
     trimmed: str = r"\s"
     """White space that `-` removes beside a tag, as a regular expression."""
     blanks: str | None = None
+    """White space that lstrip_blocks removes; None for all that Python calls so."""
     trimmed_characters: str | None = None
-    """The two as characters; None for all that Python calls white space."""
+    """`trimmed` as characters."""
     plus: bool = True
     """`{%+` and `+%}` suspend lstrip_blocks and trim_blocks."""
     second_dash_ignored: bool = False
@@ -93,30 +79,12 @@ class SyntaxRules:
     filtered_group: bool = False
     """`for x in (y if c)` filters as `for x in y if c` does."""
     compiled_to_python: bool = True
-    """Refuses what the compiler of Jinja2 refuses: `break` outside of a loop, assigning to `loop` in one, a block twice."""
+    """Refuse what Jinja2 parses but cannot compile: `break` outside of a loop, `set loop` inside of one."""
 
 
 JINJA2 = SyntaxRules(
     engine="Jinja2",
-    tags=_COMMON_TAGS
-    | frozenset(
-        [
-            "with",
-            "endwith",
-            "block",
-            "endblock",
-            "autoescape",
-            "endautoescape",
-            "generation",
-            "endgeneration",
-            "print",
-            "raw",
-            "include",
-            "import",
-            "from",
-            "extends",
-        ]
-    ),
+    tags=frozenset(f"{_IN_BOTH} {_IN_JINJA2}".split()),
     constants=MappingProxyType(
         {"true": True, "True": True, "false": False, "False": False, "none": None, "None": None}
     ),
@@ -147,7 +115,7 @@ JINJA2 = SyntaxRules(
 
 LLAMA_CPP = SyntaxRules(
     engine="llama.cpp",
-    tags=_COMMON_TAGS,
+    tags=frozenset(_IN_BOTH.split()),
     ignored_tags=frozenset({"generation", "endgeneration"}),
     unknown_tag_hints=MappingProxyType(
         {

@@ -59,7 +59,7 @@ def compile_grammar(grammar: str) -> Tables:
             raise NotImplementedError
 
     lark = Lark(grammar, parser="lalr", lexer=NoLexer, strict=False)
-    table: Any = lark.parser.parser._parse_table  # type: ignore[attr-defined]
+    table: Any = lark.parser.parser._parse_table
     text = {t.name: t.pattern.value if isinstance(t.pattern, PatternStr) else t.name for t in lark.terminals}
     rules: dict[Any, int] = {}
     numbers = {state: number for number, state in enumerate(table.states)}
