@@ -74,7 +74,8 @@ class Ending:
 
 
 def endings(renders: Renders, known: Iterable[str] = ()) -> tuple[Ending, ...]:
-    """The ending of an answer, and of a turn with calls where the template writes calls; those that could be found.
+    """The ending of an answer, and of a turn with calls where the template writes calls and closes them as it closes
+    answers; those that could be found.
 
     `known`: texts that are tokens, whatever their shape.
     """
@@ -83,6 +84,14 @@ def endings(renders: Renders, known: Iterable[str] = ()) -> tuple[Ending, ...]:
     calls = _ask(renders, _CALLS, texts)
     if calls is not None:
         calls = _as_answers_end(_without_call_ends(renders, calls, answer, texts), answer)
+    if (
+        calls is not None
+        and answer is not None
+        and answer.closing
+        and not calls.closing
+        and calls.marker != answer.marker
+    ):
+        calls = None  # a history that forgets to close calls does not tell how they end
     return tuple(ending for ending in (answer, calls) if ending is not None)
 
 
@@ -112,8 +121,8 @@ class _Question:
 
 
 def _call_last(form: Form) -> Chat:
-    messages = [canaries.say("user", canaries.USER), form.calling()]
-    return form.chat(messages, canaries.tools(), add_generation_prompt=False)
+    chat = canaries.one_call(form)
+    return {**chat, "messages": chat["messages"][:-1], "add_generation_prompt": False}
 
 
 def _answer_middle(form: Form) -> Chat:

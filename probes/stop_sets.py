@@ -116,23 +116,14 @@ def stop_sets(tokens: TokenData) -> dict[str, StopSet]:
 def verdicts(engine: str, found: tuple[Ending, ...], tokens: TokenData) -> list[Verdict]:
     """The verdict of an engine on each ending.
 
-    That generation goes on after calls although it stops after answers is said only where a marker closes the calls:
-    some templates leave it out of the history. And never of llama.cpp: where llama-server offered the tools, the
-    grammar of the calls leaves nothing but an end after them.
+    Of llama.cpp it is never said that it stops after answers and goes on after calls: where llama-server offered the
+    tools, the grammar of the calls leaves nothing but an end after them.
     """
     stops = stop_sets(tokens)[engine]
     judged = [stops.verdict(ending, tokens) for ending in found]
-    closed = any(ending.after == "answer" and ending.closing for ending in found)
-    if "stops" not in judged:
-        return judged
-    return [
-        "unknown"
-        if verdict == "never_stops"
-        and ending.after == "calls"
-        and (engine == "llama.cpp" or closed > bool(ending.closing))
-        else verdict
-        for verdict, ending in zip(judged, found, strict=True)
-    ]
+    if engine == "llama.cpp" and "stops" in judged:
+        return ["unknown" if verdict == "never_stops" else verdict for verdict in judged]
+    return judged
 
 
 def label(token: Token) -> str:
