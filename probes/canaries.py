@@ -37,6 +37,7 @@ RESULT_NAME, SECOND_RESULT_NAME = "result_of_48193", "result_of_48194"
 PART, SECOND_PART = "Is the linnet of 48195 awake?", "Or the curlew of 48196?"
 URL = "https://example.com/siskin-48197.png"
 AUDIO = "c2lza2luNDgxOTg="
+VARIABLE = "the robin of 48200"
 DOCUMENT, TITLE = "The report says 48198 siskins.", "Siskins of 48199"
 
 Arguments = Literal["object", "string"]
@@ -51,14 +52,15 @@ class Form:
     """How a template wants its input, where that is not the usual way.
 
     `parts`: contents are lists of parts. `arguments`: of a call, as an object or as JSON text. `beside`: the content of
-    a message that calls tools. `bare`: tools and calls without `type` and `function` around them. `variables`: without
-    which nothing renders.
+    a message that calls tools. `bare`: tools and calls without `type` and `function` around them. `offering`: tools are
+    offered with every request. `variables`: without which nothing renders.
     """
 
     parts: bool = False
     arguments: Arguments = "object"
     beside: Beside = "empty"
     bare: bool = False
+    offering: bool = False
     variables: tuple[tuple[str, Any], ...] = ()
 
     def but(self, **changes: Any) -> Form:
@@ -67,8 +69,9 @@ class Form:
     def chat(self, messages: list[Message], tools: list[Tool] | None = None, **more: Any) -> Chat:
         """A request in this form; `more` are the other keys of a `Chat`."""
         chat: dict[str, Any] = {"messages": [self._message(message) for message in messages]}
-        if tools is not None:
-            chat["tools"] = [tool["function"] if self.bare else tool for tool in tools]
+        offered = tools if tools is not None or not self.offering else _tools()
+        if offered is not None:
+            chat["tools"] = [tool["function"] if self.bare else tool for tool in offered]
         variables = {**dict(self.variables), **more.pop("variables", {})}
         if variables:
             more["variables"] = variables
@@ -121,7 +124,7 @@ def tool(name: str = TOOL, description: str = DESCRIPTION) -> Tool:
     return {"type": "function", "function": {"name": name, "description": description, "parameters": parameters}}
 
 
-def tools() -> list[Tool]:
+def _tools() -> list[Tool]:
     return [tool(), tool(SECOND_TOOL, SECOND_DESCRIPTION)]
 
 
@@ -175,26 +178,26 @@ def developer(form: Form = USUAL) -> Chat:
 @probing_named("probe-tools")
 def tools_offered(form: Form = USUAL) -> Chat:
     """Two tools beside a system message."""
-    return form.chat([say("system", SYSTEM), say("user", USER)], tools())
+    return form.chat([say("system", SYSTEM), say("user", USER)], _tools())
 
 
 @probing_named("probe-tools-no-system")
 def tools_without_system(form: Form = USUAL) -> Chat:
     """Two tools and no system message."""
-    return form.chat([say("user", USER)], tools())
+    return form.chat([say("user", USER)], _tools())
 
 
 @probing_named("probe-calls")
 def calls(form: Form = USUAL) -> Chat:
     """Two calls in one message, their results, the answer and a next question, with a system message and tools."""
     rounds = [form.calling(calls=2), result(), second_result(), say("assistant", ANSWER), say("user", SECOND_USER)]
-    return form.chat([say("system", SYSTEM), say("user", USER), *rounds], tools())
+    return form.chat([say("system", SYSTEM), say("user", USER), *rounds], _tools())
 
 
 @probing_named("probe-call")
 def one_call(form: Form = USUAL) -> Chat:
     """One call and its result."""
-    return form.chat([say("user", USER), form.calling(), result()], tools())
+    return form.chat([say("user", USER), form.calling(), result()], _tools())
 
 
 @probing_named("probe-call-string-arguments")
@@ -224,13 +227,13 @@ def one_call_with_text() -> Chat:
 @probing_named("probe-parallel-calls")
 def parallel_calls(form: Form = USUAL) -> Chat:
     """Two calls in one message, and their results."""
-    return form.chat([say("user", USER), form.calling(calls=2), result(), second_result()], tools())
+    return form.chat([say("user", USER), form.calling(calls=2), result(), second_result()], _tools())
 
 
 @probing_named("probe-two-results")
 def two_results(form: Form = USUAL) -> Chat:
     """Two results in a row after one call."""
-    return form.chat([say("user", USER), form.calling(), result(), second_result()], tools())
+    return form.chat([say("user", USER), form.calling(), result(), second_result()], _tools())
 
 
 def fields_of(names: tuple[str, ...], text: str) -> dict[str, Any]:
@@ -252,7 +255,7 @@ def reasoning(form: Form = USUAL, names: tuple[str, ...] = ("reasoning_content",
 @probing_named("probe-reasoning-in-tool-loop")
 def reasoning_in_loop(form: Form = USUAL, names: tuple[str, ...] = ("reasoning_content",)) -> Chat:
     """Reasoning before a call, while the turn still goes on."""
-    return form.chat([say("user", USER), form.calling(**fields_of(names, REASONING)), result()], tools())
+    return form.chat([say("user", USER), form.calling(**fields_of(names, REASONING)), result()], _tools())
 
 
 @probing_named("probe-reasoning-with-calls")
@@ -261,7 +264,7 @@ def reasoning_with_calls(form: Form = USUAL, names: tuple[str, ...] = ("reasonin
     called = form.calling(**fields_of(names, REASONING))
     answer = say("assistant", ANSWER, **fields_of(names, LATER_REASONING))
     messages = [say("user", USER), called, result(), answer, say("user", SECOND_USER)]
-    return form.chat(messages, tools(), variables=variables)
+    return form.chat(messages, _tools(), variables=variables)
 
 
 @probing_named("probe-inline-reasoning")

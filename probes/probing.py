@@ -10,6 +10,7 @@ from jinjarun.dialects import dialect_named
 from jinjarun.errors import InputError, JinjarunError
 from jinjarun.serving.caps import BUILD
 from probes.chats import CHATS, CONVERSATION_SET
+from probes.evidence import observe
 from probes.renders import APPLY, LLAMA_RAW, LLAMA_SERVER, PATHS, RAW, EvidenceBook, Renders, dialect_of, failure
 from probes.report import (
     FROZEN_CLOCK,
@@ -80,7 +81,7 @@ def probe(
         template=template_info(template, name, variant, source),
         engines=engines,
         caps=caps_chapter(renders),
-        observed={},
+        observed=observe(renders, book) if full else {},
         contract=None,
         shape=None,
         stop=stop_chapter(renders, tokens) if full else None,
