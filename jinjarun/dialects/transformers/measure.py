@@ -104,6 +104,9 @@ def to_text(run: Run, value: Any) -> str:
         return str(value) if isinstance(value, Markup) else value
     if value is None or value is True or value is False or type(value) is float:
         return str(value)
+    if type(value) is int:
+        run.charge(value.bit_length() >> 6)
+        return str(run.integer(value))
     check_size(run, measure(run, value).size)
     text = str(value)
     run.string(utf8_size(text))

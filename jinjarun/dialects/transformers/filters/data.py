@@ -30,7 +30,7 @@ def tojson(  # noqa: PLR0917 - its parameters are transformers' own
     size = extent.size
     if indent is not None:
         # Written by Python code, a generator for each level.
-        run.charge(4 + extent.items * (1 + extent.depth // 4))
+        run.charge(8 + extent.items * (1 + extent.depth // 4))
         width = len(indent) if isinstance(indent, str) else indent
         size += extent.items * extent.depth * max(width, 0) if isinstance(width, int) else 0
     if isinstance(separators, (list, tuple)):

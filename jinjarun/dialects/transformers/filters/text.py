@@ -79,7 +79,7 @@ def indent(run: Run, value: Any, /, width: Any = 4, first: Any = False, blank: A
     margin_size = utf8_size(columns) if isinstance(columns, str) else max(columns, 0)
     ended = value + "\n"
     lines = strings.splitlines(run, ended)
-    run.charge(len(lines))
+    run.charge(2 + len(lines))
     run.string(utf8_size(ended) + margin_size * len(lines))
     margin = columns if isinstance(columns, str) else " " * columns
     if isinstance(value, Markup):
