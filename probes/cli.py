@@ -13,15 +13,15 @@ import json
 import os
 import sys
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from importlib import metadata
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypedDict
 
 from jinjarun.dialects import dialect_named
 from jinjarun.errors import InputError, JinjarunError, SourceError, quote
 from jinjarun.limits import Limits
 from jinjarun.serving.caps import chat_template_caps
-from jinjarun.sources import READS_AS, Source, open_source
+from jinjarun.sources import READS_AS, Source, Token, open_source
 from jinjarun.sources.files import decode, read_bytes, read_stream
 from jinjarun.template import Rendered, Span, Template
 from probes.canaries import EVERY
@@ -45,10 +45,10 @@ class Usage(Exception):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line, prints every failure as one message, and returns the exit code."""
-    args = parser().parse_args(argv)
+    if sys.stdout is None:
+        return complain("cannot write: standard output is closed", UNUSABLE)
     try:
-        code: int = args.run(args)
-        sys.stdout.flush()
+        return run(argv)
     except Usage as error:
         return complain(str(error), UNUSABLE)
     except JinjarunError as error:
@@ -59,12 +59,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except OSError as error:
+        drop_output()
         return complain(f"cannot write: {error.strerror or error}", UNUSABLE)
     except Exception as error:
         if os.environ.get("JINJARUN_TRACEBACK"):
             raise
         message = f"internal error, a bug of jinjarun: {type(error).__name__}: {quote(str(error))}"
         return complain(f"{message}\nJINJARUN_TRACEBACK=1 shows where; please report it", UNUSABLE)
+
+
+def run(argv: Sequence[str] | None) -> int:
+    """The command's exit code, once all that it printed (help too) is written."""
+    try:
+        args = parser().parse_args(argv)
+        code: int = args.run(args)
+    finally:
+        sys.stdout.flush()
     return code
 
 
@@ -80,7 +90,7 @@ def describe(error: JinjarunError) -> str:
 
 
 def drop_output() -> None:
-    """Nobody reads any more: what is still in the buffer goes nowhere, without an error at exit."""
+    """What is still in the buffer cannot be written: it goes nowhere, without a second error at exit."""
     with contextlib.suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -143,20 +153,32 @@ def request(args: argparse.Namespace) -> Chat:
     return chat  # type: ignore[return-value]  # what is not JSON as it should be, Template.render refuses
 
 
-def special_tokens(args: argparse.Namespace, source: Source) -> dict[str, str]:
-    """BOS and EOS: as given, else as the files say, else empty."""
-    found = {"bos_token": source.tokens.bos, "eos_token": source.tokens.eos}
-    texts = {name: token.text if token is not None and token.text is not None else "" for name, token in found.items()}
-    return {name: text if getattr(args, name) is None else getattr(args, name) for name, text in texts.items()}
+class SpecialTokens(TypedDict):
+    """The texts of BOS and EOS, empty where the model has none."""
+
+    bos_token: str
+    eos_token: str
 
 
-def clock(text: str) -> datetime | float:
-    """`--now`: a Unix timestamp or an ISO 8601 time."""
+def special_tokens(args: argparse.Namespace, source: Source) -> SpecialTokens:
+    """As given, else as the files say, else empty."""
+
+    def text(given: str | None, found: Token | None) -> str:
+        return given if given is not None else (found and found.text) or ""
+
+    return {
+        "bos_token": text(args.bos_token, source.tokens.bos),
+        "eos_token": text(args.eos_token, source.tokens.eos),
+    }
+
+
+def clock(text: str) -> datetime:
+    """`--now`: a Unix timestamp, read as UTC, or an ISO 8601 time."""
     with contextlib.suppress(ValueError):
-        return float(text)
-    try:
         return datetime.fromisoformat(text)
-    except ValueError:
+    try:
+        return datetime.fromtimestamp(float(text), UTC)
+    except (ValueError, OverflowError, OSError):
         raise argparse.ArgumentTypeError(
             f"{text!r} is no time: give a Unix timestamp or an ISO 8601 time such as 2026-10-03T12:00:00+00:00"
         ) from None

@@ -164,6 +164,8 @@ def test_caps_prints_the_object_of_props(run: Run) -> None:
         (["render", "family:chatml", "--conversation", "user", "--messages", "-"], "exclude each other"),
         (["render", "-", "--messages", "-"], "only once"),
         (["render", "family:chatml", "--now", "soon"], "ISO 8601"),
+        (["render", "family:chatml", "--now", "nan"], "ISO 8601"),
+        (["render", "family:chatml", "--now", "1e300"], "ISO 8601"),
         (["render", "family:chatml", "--chat-template-kwargs", "{"], "line 1, column 2"),
         (["render", "family:chatml", "--chat-template-kwargs", "[]"], "JSON object"),
         (["render", "family:chatml", "--no-such-flag"], "--no-such-flag"),
@@ -256,3 +258,23 @@ def test_interrupted() -> None:
     child.send_signal(signal.SIGINT)
     _, errors = child.communicate()
     assert (child.returncode, errors) == (130, b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+@pytest.mark.parametrize("arguments", [["render", "family:chatml"], ["caps", "family:chatml"], ["--help"]])
+def test_a_full_disk(arguments: list[str]) -> None:
+    with open("/dev/full", "wb") as full:
+        command = [sys.executable, "-m", "probes.cli", *arguments]
+        environment = {**os.environ, "PYTHONUNBUFFERED": ""}
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, env=environment, check=False)
+    assert (done.returncode, done.stderr) == (2, b"jinjarun: cannot write: No space left on device\n")
+
+
+def test_closed_standard_output(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", None)
+        code = cli.main(["render", "family:chatml"])
+    assert (code, run("caps", "missing.jinja")[2].splitlines()[0]) == (
+        2,
+        "jinjarun: cannot write: standard output is closed",
+    )
