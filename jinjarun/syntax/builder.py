@@ -27,6 +27,8 @@ _DESCRIPTIONS = {
     "JUXTAPOSED": "`{}`",
 }
 
+_UNASSIGNABLE = "this cannot be assigned"
+
 
 class Builder(Expressions):
     """One method for every alias of the grammar, and what must be known of the template around a node."""
@@ -160,7 +162,7 @@ class Builder(Expressions):
             iterable, test = choice.then, choice.test
         items = target.items if type(target) is nodes.TupleExpr else [target]
         for item in items:
-            if type(item) is nodes.GetAttr:
+            if type(item) in (nodes.GetAttr, nodes.Invalid):
                 self.fail("a loop assigns to names", item.line, item.column)
         self.enter(k[0])
         return nodes.For(line, column, target, iterable, test, [], None, recursive), len(self.loose)
@@ -233,7 +235,7 @@ class Builder(Expressions):
 
     def item_target(self, k: Kids) -> nodes.Expr:
         node = self._target_value(k[0])
-        return nodes.Invalid(node.line, node.column, "only names and attributes can be assigned")
+        return nodes.Invalid(node.line, node.column, _UNASSIGNABLE)
 
     call_target = item_target
 
@@ -250,19 +252,25 @@ class Builder(Expressions):
                 self.loop_targets.append(node)
             return node
         if type(node) is nodes.TupleExpr:
-            node.items = [self._group_target(item) for item in node.items]
+            node.items = self._unpacked([self._group_target(item) for item in node.items])
             return node
         if self.rules.strict_targets:
             self.fail("this cannot be assigned", node.line, node.column, "only names can be assigned in parentheses")
         if type(node) is nodes.GetAttr:
             return node
-        return nodes.Invalid(node.line, node.column, "only names and attributes can be assigned")
+        return nodes.Invalid(node.line, node.column, _UNASSIGNABLE)
 
     def one_target(self, k: Kids) -> nodes.TupleExpr:
         return nodes.TupleExpr(k[0].line, k[0].column, [k[0]])
 
     def target_tuple(self, k: Kids) -> nodes.TupleExpr:
-        return nodes.TupleExpr(k[0][0].line, k[0][0].column, k[0])
+        return nodes.TupleExpr(k[0][0].line, k[0][0].column, self._unpacked(k[0]))
+
+    def _unpacked(self, items: Kids) -> Kids:
+        """The targets of a tuple; llama.cpp unpacks to names only."""
+        if self.rules.strict_targets:
+            return items
+        return [i if type(i) is nodes.Name else nodes.Invalid(i.line, i.column, _UNASSIGNABLE) for i in items]
 
     # ------------------------------------------------------------------------------------------------- other statements
 
@@ -274,7 +282,10 @@ class Builder(Expressions):
         return self._set_head(k[0], k[1], None)
 
     def set_head_filters(self, k: Kids) -> nodes.SetBlock:
-        return self._set_head(k[0], k[1], k[2])
+        tag, target, filters, _ = k
+        if not self.rules.strict_targets:  # llama.cpp takes `x | upper` for what is assigned to
+            target = nodes.Invalid(target.line, target.column, _UNASSIGNABLE)
+        return self._set_head(tag, target, filters)
 
     def set_head_one_target(self, k: Kids) -> nodes.SetBlock:
         return self._set_head(k[0], self.one_target(k[1:]), None)

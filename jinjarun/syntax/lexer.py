@@ -35,6 +35,7 @@ KEYWORD_PAIRS = {"not in": ("not", "in"), "ignore missing": ("NAME", "NAME"), "w
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 _WORDS = KEYWORDS.union(KEYWORD_PAIRS)
 _OPERAND_ENDS = frozenset({"NAME", "ATTRIBUTE", "FILTER", "STRING", "INTEGER", "FLOAT", ")", "]"})
+_BEFORE_IS = _OPERAND_ENDS | {"}"}
 
 (
     _PAIR,
@@ -346,7 +347,8 @@ class _Lexer:
         if word == "not" and _ASSIGNED.match(self.source.text, end):
             return "NAME"
         kinds = self.kinds
-        if word != "not" and kinds[-1] == "is" and (kinds[-2] in _OPERAND_ENDS or kinds[-2] == "}"):
+        after_is = kinds[-2:] == ["is", "not"] or (word != "not" and kinds[-1] == "is")
+        if after_is and kinds[-3 if kinds[-1] == "not" else -2] in _BEFORE_IS:
             return "NAME"
         if self.rules.words_after_test and word not in ("and", "or", "else") and self.names_test():
             if word == "is":

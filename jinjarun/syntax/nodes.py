@@ -148,7 +148,7 @@ class Test(Expr):
 
 @dataclass(slots=True)
 class Invalid(Expr):
-    """What llama.cpp parses and always fails at when it is reached: `{% set x[0] = 1 %}`. Stands as a Set's target."""
+    """A target that llama.cpp parses and fails at when it is reached: `{% set x[0] = 1 %}`, `{% set a, b.c = d %}`."""
 
     message: str
 

@@ -169,6 +169,7 @@ REFUSED = r"""
 {% if a, b %}{% endif %}
 {% if -1 %}{% endif %}
 {% if a: %}{% endif %}
+{% for x[0] in y %}{% endfor %}
 {% for x in a, b %}{% endfor %}
 {% for x in a recursive %}{% endfor %}
 {% for x in a if b if c else d %}{% endfor %}
