@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from jinjarun.errors import InputError, RenderError, SourceError
+from jinjarun.errors import InputError, RenderError, SourceError, quote
 from jinjarun.limits import Limits
 from jinjarun.serving import reworks
 from jinjarun.serving.python_tools import FunctionFault, function_tool
@@ -230,7 +230,7 @@ class _Call:
         elif "default" in templates:
             name = "default"
         else:
-            names = ", ".join(sorted(map(str, templates))) or "none"
+            names = ", ".join(quote(str(other)) for other in sorted(templates)) or "none"
             raise SourceError(
                 f"no template is called default and the call names none; there are: {names}",
                 path="source",
@@ -269,7 +269,11 @@ class _Call:
         return {"thinking": reasoning, **read, "reasoning_content": reasoning}
 
     def read_variables(self, variables: Mapping[str, Any] | None) -> dict[str, Any]:
-        read = dict(variables or {})
+        if variables is None:
+            return {}
+        if not isinstance(variables, Mapping):
+            raise InputError(f"variables are an object, not {type(variables).__name__}", path="variables")
+        read = dict(variables)
         for name in OWN_VARIABLES:
             if name in read:
                 raise InputError(f"{name} is a parameter of its own and no variable", path=name)

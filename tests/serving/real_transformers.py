@@ -14,7 +14,7 @@ from tests.families import NOW
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-REASON = "transformers is not installed: python -m pip install -e '.[test-transformers]'"
+REASON = "transformers is not installed: python -m pip install -e '.[oracles]'"
 transformers = pytest.importorskip("transformers", reason=REASON)
 tokenizers = pytest.importorskip("tokenizers", reason=REASON)
 
