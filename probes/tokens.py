@@ -212,7 +212,7 @@ def unknown_markers(renders: Renders, tokens: TokenData | None) -> list[UnknownM
     """The markers that the template itself writes and that the vocabulary, wholly read, does not have."""
     if tokens is None or tokens.vocabulary is None:
         return []
-    ends = {marker for ending in turn_endings(renders, tokens) for marker in ending.closing}
+    ends = {ending.marker for ending in turn_endings(renders, tokens) if ending.marker in ending.closing}
     written = written_markers(renders, known_texts(tokens))
     control = {text: text in ends or CONTROL.fullmatch(text) is not None for text in written}
     tokens_of_shape = {text[:2] for text in written if control[text] and tokens.is_token(text)}
@@ -357,7 +357,7 @@ def _null_token(renders: Renders, template: Template, name: str, tokens: TokenDa
             continue
         if _try(renders, template, chat, special | {name: None})[0] == absent:  # it asks: if bos_token
             continue
-        return NullToken(name, "nothing", _ends_a_turn(chat, given), chat, None)
+        return NullToken(name, "nothing", _ends_turns(renders, template, special | {name: STANDIN}), chat, None)
     return None
 
 
@@ -365,10 +365,12 @@ def _asks_whether_defined(source: str, name: str) -> bool:
     return re.search(rf"\b{re.escape(name)}\s+is\s+(?:not\s+)?(?:defined|undefined|none)\b", source) is not None
 
 
-def _ends_a_turn(chat: Chat, text: str) -> bool:
-    """Whether the token follows the assistant's own text."""
-    said = [message["content"] for message in chat["messages"] if message["role"] == "assistant"]
-    return any(said and re.search(re.escape(words) + r"\s*" + STANDIN, text) for words in said if words)
+def _ends_turns(renders: Renders, template: Template, special: dict[str, Any]) -> bool:
+    """Whether the stand-in follows an assistant's own text."""
+    chat = CHATS["two-turns"]()
+    text, _ = _try(renders, template, chat, special)
+    said = next(message["content"] for message in chat["messages"] if message["role"] == "assistant")
+    return text is not None and re.search(re.escape(said) + r"\s*" + STANDIN, text) is not None
 
 
 def _try(
