@@ -11,6 +11,8 @@ from jinjarun.errors import JinjarunError
 from probes.canaries import (
     ANSWER,
     PARAMETER,
+    SECOND_DESCRIPTION,
+    SECOND_TOOL,
     SECOND_USER,
     SECOND_VALUE,
     SYSTEM,
@@ -18,6 +20,7 @@ from probes.canaries import (
     VALUE,
     Form,
     say,
+    tool,
 )
 from probes.chats import CHATS
 from probes.renders import LLAMA_RAW, RAW, dialect_of
@@ -38,6 +41,7 @@ UNKNOWN_BOS, UNKNOWN_EOS = "{{ bos_token }}", "{{ eos_token }}"
 SET_BY_SERVERS = frozenset(
     {"messages", "tools", "add_generation_prompt", "bos_token", "eos_token", "documents"}
     | {"raise_exception", "strftime_now", "namespace", "range", "dict", "loop", "caller", "varargs", "kwargs", "self"}
+    | {"true", "false", "none", "True", "False", "None"}
 )
 """Names that a template reads and that no caller sets by hand."""
 
@@ -145,6 +149,10 @@ def answer(**fields: Any) -> Message:
 
 def next_question() -> Message:
     return say("user", SECOND_USER)
+
+
+def two_tools() -> list[Tool]:
+    return [tool(), tool(SECOND_TOOL, SECOND_DESCRIPTION)]
 
 
 def call_arguments() -> tuple[dict[str, str], dict[str, str]]:

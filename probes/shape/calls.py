@@ -21,10 +21,9 @@ from probes.canaries import (
     USER,
     result,
     second_result,
-    tools,
 )
 from probes.report import ToolCallShape, Turn
-from probes.shape.asking import answer, call_arguments, next_question, question
+from probes.shape.asking import answer, call_arguments, next_question, question, two_tools
 from probes.shape.texts import between, common_end, common_start
 from probes.shape.turns import trimmed
 from probes.shape.written import Written, find_calls, keys_of
@@ -50,15 +49,20 @@ class Calls:
 
 
 def calls(ask: Asking, frame: Frame, thinking: Reasoning | None) -> Calls | None:
-    """Tries the forms in which a template may want its calls, until one is written."""
+    """Tries the forms in which a template may want its calls, until one is written with name and arguments."""
+    incomplete: Calls | None = None
     for form, count in _forms(ask.form):
         caller = _Caller(ask, frame, thinking, form, count)
         whole = caller.text(results=True, more=[answer(), next_question()])
-        last = caller.text()
-        text = whole if whole is not None else last
-        if text is not None and (found := find_calls(text, count)) is not None:
-            return caller.described(text, found, last)
-    return None
+        text = whole if whole is not None else caller.text()
+        if text is None or (found := find_calls(text, count)) is None:
+            continue
+        if found.style != "name_only" and (
+            TOOL in text[found.start : found.end] or ID in text[found.start : found.end]
+        ):
+            return caller.described(text, found)
+        incomplete = incomplete or caller.described(text, found)
+    return incomplete
 
 
 def _forms(usual: Form) -> list[tuple[Form, int]]:
@@ -91,40 +95,44 @@ class _Caller:
         self, *, results: bool = False, more: Sequence[Message] = (), form: Form | None = None, count: int | None = None
     ) -> str | None:
         form, count = form or self.form, count or self.count
-        offered = [made["function"] for made in tools()] if form.bare else tools()
+        offered = [made["function"] for made in two_tools()] if form.bare else two_tools()
         replies = [result(), second_result()][:count] if results else []
         return self.ask.text([question(), calling(form, count), *replies, *more], offered)
 
-    def described(self, text: str, found: Written, last: str | None) -> Calls:
-        """`text` is a whole conversation where one renders; `last` ends with the message that calls."""
+    def described(self, text: str, found: Written) -> Calls:
+        """What stands around the calls found in `text`, a whole conversation where one renders."""
+        last = self.text()
         opening = self._opening(text, found)
         at_end = find_calls(last, self.count) if last is not None else None
         tail = last[at_end.end :] if last is not None and at_end is not None else None
         result_at = text.find(RESULT, found.end)
         to_result = text[found.end : result_at] if result_at >= 0 else None
-        if tail is None or (to_result is not None and not to_result.startswith(tail)):
+        if not tail or (to_result is not None and not to_result.startswith(tail)):
             tail = self._tail_before_result(to_result, tail)
         close, ended = self._close(found, opening, tail)
         name_key, arguments_key = keys_of(found.item)
         shape = ToolCallShape(
             style="json" if found.style == "json_in_tags" and not opening and not close else found.style,
-            open=named(opening),
-            between=named(_apart(found, opening, close)) if found.gap is not None else None,
-            close=named(close),
+            open=opening,
+            between=_apart(found, opening, close) if found.gap is not None else None,
+            close=close,
             name_key=name_key,
             arguments_key=arguments_key,
             arguments_encoding=found.encoding,
             id_written=ID in text[max(0, found.start - len(opening)) : found.end + len(close)],
         )
+        ending = self.frame.assistant_close.strip()
+        if ended is False and tail is not None and to_result is not None and not (ending and ending in tail):
+            tail = self._without_next_turn(text, to_result, tail, close)
         turn = self._tool_turn(text, to_result, tail) if to_result is not None else None
         return Calls(shape, turn, ended, text)
 
     def _opening(self, text: str, found: Written) -> str:
         """What stands between the header of the turn and the first call."""
-        before = self._in_turn(text[text.rfind(USER, 0, found.start) + len(USER) : found.start])
+        before = named(self._in_turn(text[text.rfind(USER, 0, found.start) + len(USER) : found.start]))
         if self.form.beside == "text":
             return before.rpartition(TEXT)[2].lstrip()
-        repeated = common_end(before, found.gap) if found.gap is not None else ""
+        repeated = common_end(before, named(found.gap)) if found.gap is not None else ""
         if before == repeated or len(before) <= 1:
             return before
         # What stands before a call and also before one that text precedes is of the call itself.
@@ -132,7 +140,8 @@ class _Caller:
         again = find_calls(with_text, self.count) if with_text is not None else None
         if with_text is None or again is None or TEXT not in with_text[: again.start]:
             return before
-        shared = common_end(before, with_text[with_text.rfind(TEXT, 0, again.start) + len(TEXT) : again.start])
+        after_text = with_text[with_text.rfind(TEXT, 0, again.start) + len(TEXT) : again.start]
+        shared = common_end(before, named(after_text))
         return shared.lstrip() or before
 
     def _in_turn(self, before: str) -> str:
@@ -142,6 +151,12 @@ class _Caller:
         headers = sorted({frame.header, frame.assistant_open, frame.last_answer_open or ""}, key=len, reverse=True)
         header = next((h for h in headers if h.strip() and before.startswith(h)), None)
         before = before[len(header if header is not None else common_start(before, frame.assistant_open)) :]
+        if frame.assistant_close.strip() and before.startswith(frame.assistant_close):
+            # a turn without content of its own comes first
+            before = before.removeprefix(frame.assistant_close).removeprefix(frame.header)
+        elif header is not None:
+            # what closes the text of an answer closes the empty text here too
+            before = before[len(common_start(before, frame.assistant_close)) :]
         if self.thinking is not None:
             before = self.thinking.strip_empty(before)
         return before.lstrip()
@@ -154,7 +169,17 @@ class _Caller:
         if end is not None and end in to_result:
             at = to_result.find(end)
             return to_result[: at + len(close if close.startswith(end) and to_result.startswith(close, at) else end)]
-        return common_start(tail, to_result) if tail is not None else None
+        shared = common_start(tail, to_result) if tail else to_result
+        return shared.partition(self.frame.opener)[0] if self.frame.opener is not None else shared
+
+    def _without_next_turn(self, text: str, to_result: str, tail: str, close: str) -> str:
+        """`tail` without the opening of a result that some templates write right after a call."""
+        apart = between(text, RESULT, SECOND_RESULT) if self.count > 1 else None
+        if apart is None:
+            return tail
+        opening = common_end(named(to_result[len(close) :]), named(apart))
+        size = len(named(to_result)) - len(opening)
+        return tail[:size] if size < len(tail) else tail
 
     def _close(self, found: Written, opening: str, tail: str | None) -> tuple[str, bool | None]:
         """What closes the calls, and whether the turn then ends as after an answer."""
@@ -162,13 +187,15 @@ class _Caller:
         if tail is None:
             return "", None
         if end is not None and end in tail:
-            return tail[: tail.rfind(end)].rstrip(), True
+            closes = common_end(tail, ending)
+            size = len(tail) - len(closes) if end in closes and tail.count(end) == 1 else tail.find(end)
+            return tail[:size].rstrip(), True
         ended = False if end is not None else None
         if ending and tail.endswith(ending):
             return tail[: len(tail) - len(ending)].rstrip(), ended
-        shared = common_start(found.gap, tail) if found.gap is not None else ""
-        if shared.strip():
-            return shared.rstrip(), ended
+        if found.gap is not None and opening and named(found.gap).endswith(opening):
+            shared = common_start(found.gap, tail)
+            tail = shared if shared.strip() else tail
         return (tail.rstrip() if opening.strip() else ""), ended
 
     def _tool_turn(self, text: str, to_result: str, tail: str | None) -> Turn:
@@ -201,7 +228,7 @@ class _Caller:
 
 def _apart(found: Written, opening: str, close: str) -> str:
     """What stands between two calls, without the delimiters where each call has both of them."""
-    gap = found.gap or ""
+    gap = named(found.gap or "")
     if found.style in ("json_list", "python_calls") or not gap.endswith(opening):
         return gap
     inner = gap[: len(gap) - len(opening)]
@@ -222,8 +249,7 @@ def _rendered_as(frame: Frame, opening: str) -> str | None:
     start, word, end = frame.user_open.partition("user")
     if not word or not start.strip() or not opening.startswith(start):
         return None
-    name = re.match(r"[\w ]{1,30}", opening[len(start) :])
+    name = re.match(r"[a-zA-Z_]{1,30}", opening[len(start) :])
     if name is None or not opening[len(start) + name.end() :].startswith(end[:1]):
         return None
-    role = name.group().strip()
-    return role if role and role != "tool" else None
+    return name.group() if name.group() != "tool" and named(opening).startswith(opening[: len(start) + 1]) else None

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Literal
 
-from probes.canaries import SYSTEM, say, tools
+from probes.canaries import SYSTEM, say
 from probes.report import FROZEN_NOW, Clock
-from probes.shape.asking import question
+from probes.shape.asking import question, two_tools
 from probes.shape.texts import shared
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def clock(ask: Asking) -> Clock | None:
         return None
     for chat in (
         ask.chat([question()], prompt=True),
-        ask.chat([say("system", SYSTEM), question()], tools(), prompt=True),
+        ask.chat([say("system", SYSTEM), question()], two_tools(), prompt=True),
     ):
         text, other = ask.at(chat, FROZEN_NOW), ask.at(chat, FROZEN_NOW + FAR)
         if text is None or other is None or text == other:

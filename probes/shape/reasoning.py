@@ -6,9 +6,9 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from probes.canaries import ANSWER, REASONING, REASONING_FIELDS, USER, fields_of, result, tools
+from probes.canaries import ANSWER, REASONING, REASONING_FIELDS, USER, fields_of, result
 from probes.report import GenerationPrompt, GenerationVariant, ReasoningShape
-from probes.shape.asking import answer, next_question, question
+from probes.shape.asking import answer, next_question, question, two_tools
 from probes.shape.texts import between, common_start
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def _printed(ask: Asking, frame: Frame, fields: dict[str, Any]) -> Reasoning | N
     thought = answer(**fields)
     last = ask.text([question(), thought])
     earlier = ask.text([question(), thought, next_question()])
-    calling = ask.text([question(), ask.form.calling(**fields), result()], tools())
+    calling = ask.text([question(), ask.form.calling(**fields), result()], two_tools())
     for name, text in fields.items():
         shown = next((t for t in (last, earlier) if t is not None and text in t and ANSWER in t), None)
         in_call = calling is not None and text in calling
@@ -100,8 +100,8 @@ def _around_call(frame: Frame, text: str, thought: str) -> tuple[str, str]:
 def _opening(frame: Frame, before: str | None) -> str:
     """What stands before the reasoning, without the end of the user's turn and the header of the assistant's."""
     text = (before or "").removeprefix(frame.user_close)
-    for header in sorted({frame.header, frame.assistant_open, frame.prompt or ""}, key=len, reverse=True):
-        if header.strip() and text.startswith(header) and len(text) > len(header):
+    for header in sorted({frame.header, frame.assistant_open}, key=len, reverse=True):
+        if header.strip() and text.startswith(header):
             return text[len(header) :].lstrip()
     common = common_start(text, frame.assistant_open)
     return text[len(common) :].lstrip() or text.lstrip()
@@ -109,9 +109,9 @@ def _opening(frame: Frame, before: str | None) -> str:
 
 def _closing(frame: Frame, after: str) -> str:
     """What stands between reasoning and answer, without the header of a turn that the answer has for itself."""
-    header = frame.assistant_open
-    if header.strip() and after.endswith(header) and len(after) > len(header):
-        return after[: len(after) - len(header)]
+    for header in (frame.assistant_open, frame.assistant_open.removeprefix(frame.header)):
+        if header.strip() and after.endswith(header) and after[: len(after) - len(header)].strip():
+            return after[: len(after) - len(header)]
     return after
 
 
@@ -165,10 +165,11 @@ def _inline(ask: Asking, frame: Frame) -> Reasoning | None:
         if kept and f"{opening}\n{REASONING}\n{close}" in earlier:
             continue
         shown = earlier if kept else last if in_last else None
-        if shown is not None:
+        opening = _as_prompted(frame, opening)
+        if shown is not None and text not in shown:
             opening = _opening(frame, between(shown, USER, REASONING))
             close = _closing(frame, between(shown, REASONING, ANSWER) or "")
-        calling = ask.text([question(), {**ask.form.calling(), "content": text}, result()], tools())
+        calling = ask.text([question(), {**ask.form.calling(), "content": text}, result()], two_tools())
         in_call = calling is not None and REASONING in calling
         shape = ReasoningShape(
             open=opening,
@@ -179,6 +180,14 @@ def _inline(ask: Asking, frame: Frame) -> Reasoning | None:
         )
         return Reasoning(None, opening, close, shape)
     return None
+
+
+def _as_prompted(frame: Frame, opening: str) -> str:
+    """The opening tag with the space that a generation prompt writes after it."""
+    for prompt in (frame.prompt, *(text for _, text in frame.variants)):
+        if prompt is not None and prompt.rstrip().endswith(opening):
+            return prompt[prompt.rfind(opening) :]
+    return opening
 
 
 def cut_marks(source: str) -> list[str]:
@@ -206,7 +215,7 @@ def _in_prompt(ask: Asking, frame: Frame) -> Reasoning | None:
             continue
         close = opening.group(1).replace("<", "</", 1)
         history = _history_of_prompted(ask, opening.group(1), close)
-        tag = opening.group(1)
+        tag = _as_prompted(frame, opening.group(1))
         shape = ReasoningShape(open=tag, close=close, history=history, switches=[], empty_block_written=None)
         return Reasoning(None, tag, close, shape)
     return None

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from probes.canaries import ANSWER, DESCRIPTION, SECOND_TOOL, SECOND_USER, SYSTEM, TOOL, USER, say, tools
+from probes.canaries import ANSWER, DESCRIPTION, SECOND_TOOL, SECOND_USER, SYSTEM, TOOL, USER, say
 from probes.report import ToolsShape
-from probes.shape.asking import answer, next_question, question
+from probes.shape.asking import answer, next_question, question, two_tools
 from probes.shape.texts import adjacent_marker, document, leading_marker, value_of
 
 if TYPE_CHECKING:
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 def schemas(ask: Asking, frame: Frame, system_turn: str) -> tuple[ToolsShape | None, str | None]:
     """The schemas, and where a system text stands beside them; None for both where no tool is written."""
     lead: list[Any] = [say("system", SYSTEM)]
-    text = ask.text([*lead, question(), answer(), next_question()], tools())
+    text = ask.text([*lead, question(), answer(), next_question()], two_tools())
     if text is None or TOOL not in text:
-        text = ask.text([question(), answer(), next_question()], tools())
+        text = ask.text([question(), answer(), next_question()], two_tools())
     if text is None or TOOL not in text:
         return None, None
     start, end, encoding = _written(text)

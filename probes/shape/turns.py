@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,9 @@ from probes.shape.texts import MARKER, after, between, common_end, common_start
 
 if TYPE_CHECKING:
     from probes.shape.asking import Asking
+
+EMPTY_BLOCK = re.compile(r"<([\w:]+)>\s*</\1>\s*\Z")
+"""An element without content at the end of a text: a block of reasoning that is written all the same."""
 
 LONGEST_END = 40
 """Code points that the text which ends a turn may have where it is no marker."""
@@ -28,6 +32,8 @@ class Frame:
     assistant_close: str = ""
     header: str = ""
     """What begins a turn of the assistant, whatever it then writes: answer, reasoning or calls."""
+    opener: str | None = None
+    """The marker that opens turns, whoever's they are."""
     prompt: str | None = None
     """The generation prompt; None where no request shows it."""
     prompt_is_suffix: bool = False
@@ -58,7 +64,6 @@ def frame(ask: Asking) -> Frame:
     found.user_close = tail if to_answer.startswith(tail) else common_start(tail, to_answer)
     found.assistant_open = to_answer[len(found.user_close) :]
     end = after(two, ANSWER)
-    _answer_end(found, end)
     to_user = between(three, ANSWER, SECOND_USER) if three is not None else None
     before = one.partition(USER)[0]
     if to_user is None:
@@ -70,9 +75,9 @@ def frame(ask: Asking) -> Frame:
         if found.user_close.strip():
             found.user_open = found.user_open.removeprefix(found.user_close)
         found.assistant_close = to_user[: len(to_user) - len(found.user_open)]
-        if found.end is None and found.assistant_close.strip():
-            found.end = _end_marker(found.assistant_close)
-            found.ended_after_answer = False if end is not None else None
+    if to_user is not None:
+        _cut_at_openings(found, before, (tail, end or ""), to_user)
+    _answer_end(found, end)
     last = between(two, USER, ANSWER) if two is not None else None
     if last is not None and last.startswith(found.user_close):
         found.last_answer_open = last[len(found.user_close) :]
@@ -80,23 +85,52 @@ def frame(ask: Asking) -> Frame:
     return found
 
 
+def _cut_at_openings(found: Frame, before: str, ends: tuple[str, str], to_user: str) -> None:
+    """Moves what begins with the marker that opens turns to the turn that it opens.
+
+    It is the first marker of the whole text that also comes before a later question (BOS does not), unless a turn ends
+    with it.
+    """
+    closing = [marker.group() for end in ends if (marker := MARKER.match(end.lstrip())) is not None]
+    opener = next((marker for marker in MARKER.findall(before) if marker in to_user and marker not in closing), None)
+    if opener is None:
+        return
+    found.opener = opener
+    at = found.assistant_close.find(opener)
+    if at >= 0:
+        found.user_open = found.assistant_close[at:] + found.user_open
+        found.assistant_close = found.assistant_close[:at]
+    at = found.user_open.find(opener)
+    if at > 0 and found.user_open[:at].strip():
+        found.assistant_close += found.user_open[:at]
+        found.user_open = found.user_open[at:]
+    at = found.user_close.find(opener)
+    if at >= 0:
+        found.assistant_open = found.user_close[at:] + found.assistant_open
+        found.user_close = found.user_close[:at]
+
+
 def _user_alone(text: str) -> str:
     """What stands before the only question, where no second one shows what belongs to the turn."""
     return text.partition(USER)[0]
 
 
-def _answer_end(found: Frame, end: str | None) -> None:
-    if end is None:
-        return
-    found.end = _end_marker(end)
-    found.ended_after_answer = True if found.end is not None else None
+def _answer_end(found: Frame, last: str | None) -> None:
+    """What ends an answer; where the last one and an earlier one end otherwise, what ends the last."""
+    ending = found.assistant_close
+    if last is not None and last.strip():
+        ending = common_start(last, ending).strip() or last
+    found.end = _end_marker(ending)
+    if found.end is not None:
+        found.ended_after_answer = True
 
 
 def _end_marker(text: str) -> str | None:
     text = text.strip()
-    marker = MARKER.match(text)
-    if marker is not None:
-        return marker.group()
+    markers = MARKER.findall(text)
+    if markers:
+        last: str = markers[-1]
+        return last
     first = text.split("\n", 1)[0]
     return first if 0 < len(first) <= LONGEST_END else None
 
@@ -106,26 +140,50 @@ def _prompt(ask: Asking, found: Frame, without: str | None) -> None:
     if with_prompt is None or without is None:
         return
     found.prompt_is_suffix = with_prompt.startswith(without)
-    found.prompt = with_prompt[len(without if found.prompt_is_suffix else common_start(with_prompt, without)) :]
+    found.prompt = _added(with_prompt, without)
     for name in ask.switches:
         for value in ask.values(name):
             other = ask.text([question()], prompt=True, variables={name: value})
             if other is None or other == with_prompt:
                 continue
-            base = without
-            if not other.startswith(base):
-                base = ask.text([question()], variables={name: value}) or ""
-            if base and other.startswith(base) and other[len(base) :] != found.prompt:
-                found.variants.append(({name: value}, other[len(base) :]))
+            base: str | None = without
+            if not other.startswith(without):
+                base = ask.text([question()], variables={name: value})
+            text = _added(other, base) if base is not None else None
+            if text is not None and text != found.prompt:
+                found.variants.append(({name: value}, text))
+
+
+def _added(with_prompt: str, without: str) -> str | None:
+    """What a generation prompt adds at the end, whatever else it changes; None where the ends cannot be compared."""
+    if with_prompt.startswith(without):
+        return with_prompt[len(without) :]
+    end, ending = after(with_prompt, USER), after(without, USER)
+    if end is None or ending is None or not end.startswith(ending):
+        return None
+    return end[len(ending) :]
 
 
 def _header(found: Frame) -> str:
-    """The start that answer, generation prompt and its variants have in common."""
+    """The start that answer, generation prompt and its variants have in common, before any block of reasoning."""
     header = found.assistant_open
+    block = EMPTY_BLOCK.search(header)
+    if block is not None:
+        header = header[: block.start()]
+    shared_with_user = common_start(header, found.user_open)
     for text in (found.prompt, *(text for _, text in found.variants), found.last_answer_open):
-        if text and (common := common_start(header, text)).strip():
+        common = _without_named_marker(common_start(header, text), header, text) if text else ""
+        if common.strip() and len(common) > len(shared_with_user):
             header = common
     return header
+
+
+def _without_named_marker(common: str, a: str, b: str) -> str:
+    """`common` without a last marker that a word completes, another one in each text."""
+    if not (a[len(common) : len(common) + 1].isalpha() and b[len(common) : len(common) + 1].isalpha()):
+        return common
+    markers = list(MARKER.finditer(common))
+    return common[: markers[-1].start()] if markers and markers[-1].end() == len(common) else common
 
 
 def bos(ask: Asking) -> Bos:
@@ -170,7 +228,7 @@ def system(ask: Asking, found: Frame) -> tuple[SystemShape | None, Turn | None]:
         default, header = _default(ask, found, alone, None, "")
         return _system_shape("lost", default, header), None
     before = shown.partition(SYSTEM)[0]
-    rest = shown.partition(SYSTEM)[2].partition(USER)[0]
+    rest = shown.rpartition(SYSTEM)[2].partition(USER)[0]
     if placement == "start":
         close = rest[: len(rest) - len(found.user_open)] if rest.endswith(found.user_open) else rest
     else:

@@ -21,6 +21,9 @@ from probes.canaries import (
 from probes.shape.asking import OTHER_VALUE, SECOND_PARAMETER, call_arguments
 from probes.shape.texts import between, closing, common_start, document, key_paths
 
+NAME = "\0"
+"""Stands for a parameter's name where the texts after two arguments are compared."""
+
 
 @dataclass(frozen=True, slots=True)
 class Written:
@@ -57,8 +60,7 @@ def find_calls(text: str, count: int) -> Written | None:
         return Written(around[0], around[1], text[one.end : two.start], one.style, one.encoding)
     end, gap = two.end, text[one.end : two.start]
     if one.style == "tagged_arguments":
-        ending = _argument_end(text)
-        end += len(ending) if text.startswith(ending, end) else 0
+        end = _past_argument(text, end, PARAMETER)
     return Written(one.start, end, gap, one.style, one.encoding, one.item)
 
 
@@ -140,23 +142,22 @@ def _loose_document(text: str, low: int, start: int, high: int) -> tuple[int, in
 
 
 def _tagged(text: str, start: int, high: int, value: str) -> Written:
-    end = high
-    if value == VALUE:
-        ending = _argument_end(text)
-        end += len(ending) if text.startswith(ending, end) else 0
+    end = _past_argument(text, high, SECOND_PARAMETER) if value == VALUE else high
     name_key = re.search(r"<\W*parameter\b|<\W*arg", text[start:high])
     encoding = "xml_like" if name_key is not None or re.search(r"[<\[][^<>\[\]]*[>\]]", text[start:high]) else "other"
     style = "tagged_arguments" if encoding == "xml_like" else "other"
     return Written(start, end, None, style, encoding)
 
 
-def _argument_end(text: str) -> str:
-    """What ends each argument: what the text after a value and the text after the last one have in common."""
+def _past_argument(text: str, end: int, name: str) -> int:
+    """The end of an argument whose value ends at `end`: past what follows a value and also the last one."""
     inner = between(text, VALUE, SECOND_PARAMETER)
     if inner is None:
-        return ""
-    rest = text[text.rfind(OTHER_VALUE) + len(OTHER_VALUE) :]
-    return common_start(inner, rest)
+        return end
+    last = text.rfind(OTHER_VALUE) + len(OTHER_VALUE)
+    rest = text[last : last + len(inner) + len(SECOND_PARAMETER)]
+    ending = common_start(inner.replace(PARAMETER, NAME), rest.replace(SECOND_PARAMETER, NAME)).replace(NAME, name)
+    return end + len(ending) if text.startswith(ending, end) else end
 
 
 def _name_only(text: str, low: int, name: str, call_id: str) -> Written | None:
