@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from jinjarun.sources import open_source
-from probes.renders import Renders
 from probes.report import Stop
 from probes.tokens import stop_chapter
+from tests.probes.token_files import rendering
 
 CONFIGS = Path(__file__).parents[3] / "shared" / "corpus" / "configs"
 ROWS = json.loads(Path(__file__).with_name("stop_by_hand.json").read_text(encoding="utf-8"))["rows"]
@@ -26,8 +26,7 @@ def judged(row: dict[str, Any], *, eos_alone: bool) -> Stop:
     if eos_alone:
         assert tokens.eos is not None
         tokens = replace(tokens, generation_eos=(tokens.eos,))
-    texts = {f"{name}_token": token.text or "" for name, token in tokens.special.items() if name in {"bos", "eos"}}
-    return stop_chapter(Renders(source.template(), **texts), tokens)
+    return stop_chapter(rendering(source.template(), tokens), tokens)
 
 
 def test_there_are_twenty_and_each_says_why() -> None:

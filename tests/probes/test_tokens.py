@@ -31,7 +31,7 @@ from probes.tokens import (
     undeclared_stops,
     unknown_markers,
 )
-from tests.probes.token_files import CHATML, INST, SPECIAL, gguf_file, model_folder, opened
+from tests.probes.token_files import CHATML, INST, SPECIAL, gguf_file, model_folder, opened, rendering
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -290,8 +290,7 @@ def test_null_tokens(tmp_path: Path, template: str, expected: list[tuple[str, st
 
 
 def hits(rule: Rule, template: str, tokens: TokenData | None) -> list[Hit]:
-    texts = {} if tokens is None else {f"{name}_token": token.text or "" for name, token in tokens.special.items()}
-    renders = Renders(template, **{name: texts.get(name, "") for name in ("bos_token", "eos_token")})
+    renders = rendering(template, tokens)
     facts = Facts(
         source=template,
         renders=renders,

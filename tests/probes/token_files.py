@@ -125,5 +125,14 @@ def opened(path: Path) -> tuple[Renders, TokenData]:
     """The template and the tokens of what was written, as a probe gets them."""
     source = open_source(path)
     tokens = source.tokens
-    texts = {f"{name}_token": token.text or "" for name, token in tokens.special.items() if name in {"bos", "eos"}}
-    return Renders(source.template(), **texts), tokens
+    return rendering(source.template(), tokens), tokens
+
+
+def rendering(template: str, tokens: TokenData | None) -> Renders:
+    """A template with the special tokens of its model."""
+    bos, eos = (None, None) if tokens is None else (tokens.bos, tokens.eos)
+    return Renders(
+        template,
+        bos_token="" if bos is None else bos.text or "",
+        eos_token="" if eos is None else eos.text or "",
+    )
