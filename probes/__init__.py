@@ -1,7 +1,8 @@
 """Ask a chat template what it can do."""
 
 from probes.comparing import Comparison, compare
+from probes.prefix import LawResult, check_prefix_stability
 from probes.probing import probe
 from probes.report import ProbeReport
 
-__all__ = ["Comparison", "ProbeReport", "compare", "probe"]
+__all__ = ["Comparison", "LawResult", "ProbeReport", "check_prefix_stability", "compare", "probe"]

@@ -11,6 +11,7 @@ from jinjarun.errors import InputError, JinjarunError
 from jinjarun.serving.caps import BUILD
 from probes.chats import CHATS, CONVERSATION_SET
 from probes.evidence import observe
+from probes.prefix import prefix
 from probes.renders import APPLY, LLAMA_RAW, LLAMA_SERVER, PATHS, RAW, EvidenceBook, Renders, dialect_of, failure
 from probes.report import (
     FROZEN_CLOCK,
@@ -75,6 +76,10 @@ def probe(
     full = depth == "full" and any(loads)
     if full:
         not_evaluated += not_judged(tokens)
+    prefix_chapter = None
+    if full:
+        prefix_chapter, skipped, _ = prefix(renders, book)
+        not_evaluated += skipped
     return ProbeReport(
         status=status,
         tool=tool_info(),
@@ -86,7 +91,7 @@ def probe(
         shape=None,
         stop=stop_chapter(renders, tokens) if full else None,
         tokens=tokens_chapter(renders, tokens) if full else None,
-        prefix=None,
+        prefix=prefix_chapter,
         coverage=coverage(renders),
         differences=differences(renders),
         findings=[],
