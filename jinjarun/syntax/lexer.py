@@ -6,12 +6,12 @@ Whitespace control happens here, so that TEXT is what will be written; so do the
 from __future__ import annotations
 
 import re
-import unicodedata
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from jinjarun.errors import quote
 from jinjarun.limits import Limits, Meter, utf8_size
+from jinjarun.syntax.escapes import c_unescape, python_unescape
 from jinjarun.syntax.excerpts import Source
 
 if TYPE_CHECKING:
@@ -75,6 +75,7 @@ _TOKEN = r"""{blank}*(?:
     | ({other})
     | (.)
 )"""
+_ASSIGNED = re.compile(r"\s*=(?!=)")
 _ASCII_NAME = r"[A-Za-z_][A-Za-z0-9_]*+"
 
 
@@ -395,52 +396,7 @@ class _Lexer:
         return value
 
     def unescape(self, text: str, offset: int) -> str:
-        escape = _python_escape if self.rules.python_escapes else _c_escape
         try:
-            return _ESCAPE.sub(escape, text)
+            return python_unescape(text) if self.rules.python_escapes else c_unescape(text)
         except ValueError as error:
             self.fail(str(error), offset, "write a backslash as `\\\\`")
-
-
-_ASSIGNED = re.compile(r"\s*=(?!=)")
-_ESCAPE = re.compile(
-    r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|N\{[^}]+\}|[0-7]{1,3}|.)",
-    re.S,
-)
-_C_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "\\": "\\", "'": "'", '"': '"'}
-
-
-def _c_escape(match: re.Match[str]) -> str:
-    code = match[1]
-    try:
-        return _C_ESCAPES[code]
-    except KeyError:
-        raise ValueError(f"unknown escape `\\{quote(code[0])}`") from None
-
-
-def _python_escape(match: re.Match[str]) -> str:
-    code = match[1]
-    first = code[0]
-    if first in "xuUN":
-        if len(code) == 1:
-            raise ValueError(f"incomplete escape `\\{first}`")
-        try:
-            return _character(unicodedata.lookup(code[2:-1])) if first == "N" else chr(int(code[1:], 16))
-        except (KeyError, ValueError):
-            raise ValueError(f"unknown character `\\{quote(code)}`") from None
-    if first in "01234567":
-        return chr(int(code, 8))
-    if first in _C_ESCAPES:
-        return _C_ESCAPES[first]
-    if first == "a":
-        return "\a"
-    if first == "\n":
-        return ""
-    # Jinja2 encodes a string to ASCII before it resolves escapes, so that `\é` becomes `\xe9` with its backslash.
-    return "\\" + first if first.isascii() else first.encode("ascii", "backslashreplace").decode()
-
-
-def _character(text: str) -> str:
-    if len(text) != 1:
-        raise KeyError(text)
-    return text
