@@ -27,7 +27,7 @@ from jinjarun.template import Rendered, Span, Template
 from probes.canaries import EVERY
 from probes.chats import Chat, conversation
 from probes.families import corpus_folder
-from probes.reporters.text import comparison_text, report_text
+from probes.reporters.text import comparison_text, prefix_text, report_text
 
 DIALECTS = ("llama.cpp", "transformers")
 CLEAN, FINDING, UNUSABLE, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 130, 141
@@ -226,6 +226,22 @@ def run_probe(args: argparse.Namespace) -> int:
     return CLEAN if report.status == "complete" else FINDING
 
 
+def run_prefix(args: argparse.Namespace) -> int:
+    """Exit code 1 where a tool loop is rewritten: each of its rounds pays. What breaks otherwise is told."""
+    from probes.prefix import check_prefix_stability
+
+    source = template_source(args, "transformers")
+    results = check_prefix_stability(
+        source.template(args.variant), **special_tokens(args, source), now=args.now, laws=args.law
+    )
+    if args.json:
+        print_json([result.to_dict() for result in results])
+    else:
+        write(prefix_text(results))
+    failing = {"within-tool-loop"} if args.fail_on == "error" else {result.law for result in results}
+    return FINDING if any(result.holds is False and result.law in failing for result in results) else CLEAN
+
+
 def run_compare(args: argparse.Namespace) -> int:
     import probes
 
@@ -330,6 +346,25 @@ def no_options(added: argparse.ArgumentParser) -> None:
     """Nothing beside what every command takes."""
 
 
+def prefix_options(added: argparse.ArgumentParser) -> None:
+    from probes.prefix import LAWS
+
+    added.add_argument("--law", choices=LAWS, action="append", metavar="LAW", help=f"one of: {', '.join(LAWS)}")
+    added.add_argument(
+        "--fail-on",
+        choices=("error", "warning"),
+        default="error",
+        help="exit with 1 for a rewritten tool loop (error), or for any broken law (warning)",
+    )
+    token_options(added)
+    clock_option(added)
+
+
+def token_options(added: argparse.ArgumentParser) -> None:
+    added.add_argument("--bos-token", metavar="TEXT", help="instead of the model's own")
+    added.add_argument("--eos-token", metavar="TEXT", help="instead of the model's own")
+
+
 def clock_option(added: argparse.ArgumentParser) -> None:
     added.add_argument("--now", type=clock, metavar="TIME", help="freeze the clock: a Unix timestamp or ISO 8601 time")
 
@@ -347,8 +382,7 @@ def request_options(added: argparse.ArgumentParser) -> None:
     added.add_argument(
         "--chat-template-kwargs", metavar="JSON", help="more variables, such as '{\"enable_thinking\": false}'"
     )
-    added.add_argument("--bos-token", metavar="TEXT", help="instead of the model's own")
-    added.add_argument("--eos-token", metavar="TEXT", help="instead of the model's own")
+    token_options(added)
     added.add_argument("--no-generation-prompt", action="store_true", help="end after the last message")
     clock_option(added)
 
@@ -366,6 +400,7 @@ COMMANDS = {
     "render": Command("print the prompt that an engine would build", run_render, render_options),
     "caps": Command("print chat_template_caps as llama-server's /props has it", run_caps, no_options),
     "probe": Command("report what a template can do, with evidence", run_probe, clock_option),
+    "prefix": Command("check what a growing conversation keeps of the KV cache", run_prefix, prefix_options),
     "compare": Command("render with every engine and show where they differ", run_compare, request_options),
 }
 

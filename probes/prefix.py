@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from probes import canaries
 from probes.canaries import USUAL, Form, say
@@ -68,6 +68,24 @@ class LawResult:
     @property
     def holds(self) -> bool | None:
         return None if self.growth is None else self.growth.holds
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON, with both requests and both sides from where they part."""
+        growth = self.growth
+        return {
+            "law": self.law,
+            "holds": self.holds,
+            "shared": None if growth is None else growth.at,
+            "of": None if growth is None else len(growth.kept),
+            "unit": "code_points",
+            "cause": self.cause,
+            "line": self.line,
+            "skipped": self.skipped,
+            "first": None if growth is None else growth.first,
+            "second": None if growth is None else growth.second,
+            "kept": None if growth is None else growth.kept[growth.at :],
+            "later": None if growth is None else growth.later[growth.at :],
+        }
 
 
 @dataclass(slots=True)

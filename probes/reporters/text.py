@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from probes.comparing import Comparison
+    from probes.prefix import LawResult
     from probes.report import Finding, Observation, ProbeReport
 
 WIDTH = 79
@@ -46,6 +47,28 @@ def comparison_text(comparison: Comparison) -> str:
             f"{parting.paths[0]} and {parting.paths[1]} part at character {parting.at}:",
             f"  - {_literal(parting.left)}",
             f"  + {_literal(parting.right)}",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def prefix_text(results: Iterable[LawResult]) -> str:
+    """Each law, and where it is broken the two sides of the first divergence."""
+    lines = []
+    for result in results:
+        growth = result.growth
+        if growth is None:
+            lines += _wrapped(f"{result.law:24}skipped: {result.skipped}", " " * 24, "")
+            continue
+        if growth.holds:
+            lines.append(f"{result.law:24}holds")
+            continue
+        share = 100 * growth.at // max(1, len(growth.kept))
+        where = f", line {result.line}" if result.line is not None else ""
+        lines += [
+            f"{result.law:24}BROKEN: {growth.at} of {len(growth.kept)} characters kept ({share} %)",
+            f"{'':24}{result.cause}{where}",
+            f"  - {_literal(growth.kept[growth.at :])}",
+            f"  + {_literal(growth.later[growth.at :])}",
         ]
     return "\n".join(lines) + "\n"
 
