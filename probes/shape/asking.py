@@ -61,7 +61,7 @@ class Asking:
 
     def _find_form(self) -> None:
         """Content as parts, or a system message first, where a plain question does not come through."""
-        for form in (Form(), Form(parts=True)):
+        for form in (Form(), Form(parts="but system"), Form(parts="yes")):
             for lead in ([], [say("system", SYSTEM)]):
                 self.form, self.lead = form, lead
                 text = self.text([say("user", USER)])

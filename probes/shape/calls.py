@@ -66,10 +66,9 @@ def calls(ask: Asking, frame: Frame, thinking: Reasoning | None) -> Calls | None
 
 
 def _forms(usual: Form) -> list[tuple[Form, int]]:
-    text = usual.but(arguments="string")
-    forms = [(usual, 2), (usual, 1), (text, 2), (text, 1)]
-    forms += [(form.but(beside="null"), 1) for form in (usual, text)]
-    return [*forms, (usual.but(beside="text"), 1), (usual.but(bare=True), 1)]
+    forms = [usual.but(beside=beside, arguments=kind) for beside in ("empty", "null") for kind in ("object", "string")]
+    counted = [(form, count) for form in forms for count in (2, 1)]
+    return [*counted, (usual.but(beside="text"), 1), (usual.but(bare=True), 1)]
 
 
 def calling(form: Form, count: int) -> Message:
@@ -107,9 +106,12 @@ class _Caller:
         tail = last[at_end.end :] if last is not None and at_end is not None else None
         result_at = text.find(RESULT, found.end)
         to_result = text[found.end : result_at] if result_at >= 0 else None
-        if not tail or (to_result is not None and not to_result.startswith(tail)):
+        if self._is_unfinished(tail, to_result):
             tail = self._tail_before_result(to_result, tail)
         close, ended = self._close(found, opening, tail)
+        gap = named(found.gap or "")
+        if not opening and not close and gap and found.style == "name_then_json" and text.endswith(gap, 0, found.start):
+            opening = gap  # the generation prompt begins with it too, but each call has its own
         name_key, arguments_key = keys_of(found.item)
         shape = ToolCallShape(
             style="json" if found.style == "json_in_tags" and not opening and not close else found.style,
@@ -167,10 +169,19 @@ class _Caller:
         if to_result is None:
             return tail
         if end is not None and end in to_result:
-            at = to_result.find(end)
-            return to_result[: at + len(close if close.startswith(end) and to_result.startswith(close, at) else end)]
+            whole = close if end in close and close in to_result else end
+            return to_result[: to_result.find(whole) + len(whole)]
         shared = common_start(tail, to_result) if tail else to_result
         return shared.partition(self.frame.opener)[0] if self.frame.opener is not None else shared
+
+    def _is_unfinished(self, tail: str | None, to_result: str | None) -> bool:
+        """Whether a last message that calls ends otherwise than one that results follow."""
+        if not tail or not tail.strip():
+            return True
+        end = self.frame.end
+        return to_result is not None and (
+            not to_result.startswith(tail) or (end is not None and end in to_result and end not in tail)
+        )
 
     def _without_next_turn(self, text: str, to_result: str, tail: str, close: str) -> str:
         """`tail` without the opening of a result that some templates write right after a call."""
@@ -187,7 +198,9 @@ class _Caller:
         if tail is None:
             return "", None
         if end is not None and end in tail:
-            closes = common_end(tail, ending)
+            user_close = self.frame.user_close
+            closes = user_close if tail.endswith(user_close) and ending.endswith(user_close) else ""
+            closes = closes if end in closes else common_end(tail, ending)
             size = len(tail) - len(closes) if end in closes and tail.count(end) == 1 else tail.find(end)
             return tail[:size].rstrip(), True
         ended = False if end is not None else None

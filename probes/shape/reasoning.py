@@ -12,6 +12,8 @@ from probes.shape.asking import answer, next_question, question, two_tools
 from probes.shape.texts import between, common_start
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from probes.chats import Message
     from probes.shape.asking import Asking
     from probes.shape.turns import Frame
@@ -51,39 +53,60 @@ def field_names(source: str) -> tuple[str, ...]:
 
 
 def _in_field(ask: Asking, frame: Frame) -> Reasoning | None:
-    names = field_names(ask.renders.source)
+    """Reasoning in a field of its own, or in a part of the content; where it is only printed when a switch that
+    changes the generation prompt is set, with that switch."""
+    source = ask.renders.source
+    names = field_names(source)
     if not names:
         return None
     together = fields_of(names, REASONING)
-    for fields in (together, *({name: text} for name, text in together.items() if len(names) > 1)):
-        found = _printed(ask, frame, fields)
+    alone = [{name: text} for name, text in together.items() if len(names) > 1]
+    for fields in (together, *alone):
+        found = _printed(ask, frame, fields, {})
         if found is not None:
             return found
+    for variables in [kwargs for kwargs, _ in frame.variants] + _settings(ask):
+        text = ask.text([question(), answer(**together)], variables=variables)
+        if text is not None and REASONING in text:
+            return _printed(ask, frame, together, variables)
+    if re.search(r"\[?['\"]?type['\"]?\]?\s*==\s*['\"]thinking['\"]", source):
+        parts = [{"type": "thinking", "thinking": REASONING}, {"type": "text", "text": ANSWER}]
+        return _printed(ask, frame, {"content": parts}, {})
     return None
 
 
-def _printed(ask: Asking, frame: Frame, fields: dict[str, Any]) -> Reasoning | None:
+def _settings(ask: Asking) -> list[dict[str, Any]]:
+    return [{name: value} for name in ask.switches for value in ask.values(name)]
+
+
+def _printed(ask: Asking, frame: Frame, fields: Mapping[str, Any], variables: Mapping[str, Any]) -> Reasoning | None:
     thought = answer(**fields)
-    last = ask.text([question(), thought])
-    earlier = ask.text([question(), thought, next_question()])
-    calling = ask.text([question(), ask.form.calling(**fields), result()], two_tools())
-    for name, text in fields.items():
+    last = ask.text([question(), thought], variables=variables)
+    earlier = ask.text([question(), thought, next_question()], variables=variables)
+    called = {**ask.form.calling(), **fields}
+    calling = ask.text([question(), called, result()], two_tools(), variables=variables)
+    for name, value in fields.items():
+        text = value if isinstance(value, str) else REASONING
         shown = next((t for t in (last, earlier) if t is not None and text in t and ANSWER in t), None)
         in_call = calling is not None and text in calling
         if shown is None and not in_call:
             continue
-        if shown is not None:
+        if shown is not None and shown.find(ANSWER) > shown.find(text):
             opening = _opening(frame, between(shown, USER, text))
             close = _closing(frame, between(shown, text, ANSWER) or "")
+        elif shown is not None:
+            opening = (between(shown, ANSWER, text) or "").lstrip()
+            close = shown.rpartition(text)[2].partition(frame.end or "\n")[0].rstrip()
         else:
             assert calling is not None
             opening, close = _around_call(frame, calling, text)
         keeps = [t is not None and text in t for t in (last, earlier, calling)]
+        switches = _switches(ask, thought, text, kept=keeps[1] and not variables)
         shape = ReasoningShape(
             open=opening,
             close=close,
-            history=_policy(*keeps),
-            switches=_switches(ask, thought, text, kept=keeps[1]),
+            history=_policy(*keeps) if not variables else "dropped",
+            switches=list(dict.fromkeys([*variables, *switches])),
             empty_block_written=_empty_block(frame, opening, close),
         )
         return Reasoning(name, opening, close, shape)
@@ -109,7 +132,8 @@ def _opening(frame: Frame, before: str | None) -> str:
 
 def _closing(frame: Frame, after: str) -> str:
     """What stands between reasoning and answer, without the header of a turn that the answer has for itself."""
-    for header in (frame.assistant_open, frame.assistant_open.removeprefix(frame.header)):
+    prompted = (text.removeprefix(frame.header) for _, text in frame.variants)
+    for header in (frame.assistant_open, frame.assistant_open.removeprefix(frame.header), *prompted):
         if header.strip() and after.endswith(header) and after[: len(after) - len(header)].strip():
             return after[: len(after) - len(header)]
     return after
@@ -125,14 +149,12 @@ def _policy(last: bool, earlier: bool, calling: bool) -> str:
 
 def _switches(ask: Asking, thought: Message, text: str, *, kept: bool) -> list[str]:
     """Variables that turn the policy for earlier turns round."""
-    found = []
-    for name in ask.switches:
-        for value in ask.values(name):
-            other = ask.text([question(), thought, next_question()], variables={name: value})
-            if other is not None and (text in other) != kept:
-                found.append(name)
-                break
-    return found
+    found: list[str] = []
+    for variables in _settings(ask):
+        other = ask.text([question(), thought, next_question()], variables=variables)
+        if other is not None and (text in other) != kept:
+            found += variables
+    return list(dict.fromkeys(found))
 
 
 def _empty_block(frame: Frame, opening: str, close: str) -> str | None:

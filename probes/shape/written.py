@@ -19,7 +19,7 @@ from probes.canaries import (
     VALUE,
 )
 from probes.shape.asking import OTHER_VALUE, SECOND_PARAMETER, call_arguments
-from probes.shape.texts import between, closing, common_start, document, key_paths
+from probes.shape.texts import closing, common_end, common_start, document, key_paths
 
 NAME = "\0"
 """Stands for a parameter's name where the texts after two arguments are compared."""
@@ -150,13 +150,23 @@ def _tagged(text: str, start: int, high: int, value: str) -> Written:
 
 
 def _past_argument(text: str, end: int, name: str) -> int:
-    """The end of an argument whose value ends at `end`: past what follows a value and also the last one."""
-    inner = between(text, VALUE, SECOND_PARAMETER)
-    if inner is None:
+    """The end of an argument whose value ends at `end`: past what follows a value and also the last one, but not into
+    what may begin another argument."""
+    value = text.find(VALUE)
+    second = text.find(SECOND_PARAMETER, value)
+    if value < 0 or second < 0:
         return end
+    inner = text[value + len(VALUE) : second]
     last = text.rfind(OTHER_VALUE) + len(OTHER_VALUE)
     rest = text[last : last + len(inner) + len(SECOND_PARAMETER)]
-    ending = common_start(inner.replace(PARAMETER, NAME), rest.replace(SECOND_PARAMETER, NAME)).replace(NAME, name)
+    ending = common_start(inner.replace(PARAMETER, NAME), rest.replace(SECOND_PARAMETER, NAME))
+    name_at = text.rfind(PARAMETER, 0, value)
+    opening = common_end(text[:name_at], inner)
+    without = inner.removesuffix(opening).replace(PARAMETER, NAME)
+    extra = ending[len(without) :] if ending.startswith(without) else ""
+    if extra.strip() and without.strip() and not text[:value].endswith(extra):
+        ending = without
+    ending = ending.replace(NAME, name)
     return end + len(ending) if text.startswith(ending, end) else end
 
 
