@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 from probes.report import Finding, Severity
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from jinjarun.sources import Source, TokenData
     from probes.renders import EvidenceBook, Renders
     from probes.report import Contract, EngineStatus, Observation, Prefix, Shape, Stop, TokensChapter
+    from probes.rules.looking import Look
 
 CODE = re.compile(r"(SY|RL|CT|TL|RS|PK|PS|ST|TR|PT|SC)([0-3])(\d\d)")
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)+")
@@ -23,9 +25,12 @@ NEEDS: dict[str, Needs] = {"0": "source", "1": "renders", "2": "tokens", "3": "f
 """What the first digit of a code says: what a rule must have before it can run."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Facts:
-    """The chapters so far. A chapter is None where the template does not load or the probe did not get that far."""
+    """The chapters so far. A chapter is None where the template does not load or the probe did not get that far.
+
+    `files` is what the template was taken from, `upstream` the template of the model that it should equal.
+    """
 
     source: str
     renders: Renders
@@ -39,6 +44,14 @@ class Facts:
     prefix: Prefix | None
     tokens: TokenData | None = None
     files: Source | None = None
+    upstream: str | None = None
+
+    @cached_property
+    def look(self) -> Look:
+        """The template as rules ask it, path by path."""
+        from probes.rules.looking import Look  # noqa: PLC0415
+
+        return Look(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,168 @@
+"""How a rule asks: on every path, in the form that the template takes there, and what a defect on some paths means.
+
+Everything is asked with the canaries of the probe, so that a rule mostly sees renders that a chapter has made before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from jinjarun.errors import TemplateRaised
+from probes import canaries
+from probes.judging import Fate, fate_of, show
+from probes.renders import APPLY, LLAMA_RAW, LLAMA_SERVER, PATHS, RAW
+from probes.rules.base import Facts, Hit
+from probes.shape import shape
+from probes.witness import Witness
+
+if TYPE_CHECKING:
+    from probes.canaries import Form
+    from probes.chats import Chat
+    from probes.renders import Outcome
+    from probes.report import Severity, Shape
+
+BARE = {LLAMA_SERVER: LLAMA_RAW, APPLY: RAW}
+"""The path of the bare template behind a request path."""
+EVIDENCE_SHOWN = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One question on one path, and the fate of the canaries that were looked for."""
+
+    path: str
+    chat: Chat
+    outcome: Outcome
+    fate: Fate
+    canaries: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        return self.outcome.text or ""
+
+    @property
+    def refused(self) -> bool:
+        """The template itself refused the request by raise_exception."""
+        return isinstance(self.outcome.error, TemplateRaised)
+
+    @property
+    def failed(self) -> bool:
+        """It failed where it meant to go on."""
+        return self.fate == "raised" and not self.refused
+
+    @property
+    def error(self) -> str:
+        return "" if self.outcome.error is None else self.outcome.error.message
+
+    @property
+    def line(self) -> int | None:
+        return None if self.outcome.error is None else self.outcome.error.line
+
+
+class Look:
+    """One template under the eyes of the rules."""
+
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+        self.witnesses: dict[str, Witness] = {}
+        for path in (RAW, LLAMA_RAW, LLAMA_SERVER, APPLY):
+            bare = self.witnesses[BARE[path]] if path in BARE else None
+            self.witnesses[path] = Witness(facts.renders, path, bare)
+
+    @cached_property
+    def paths(self) -> tuple[str, ...]:
+        """The paths on which the text of a user's message is written; a rule has nothing to say of the others."""
+        return tuple(
+            path
+            for path in PATHS
+            if self.facts.renders.loads(path) is None
+            and self.fate(path, canaries.user_only(self.form(path)), canaries.USER) == "written"
+        )
+
+    @property
+    def bare(self) -> str | None:
+        """The bare path to ask where one is enough."""
+        return next((path for path in (RAW, LLAMA_RAW) if path in self.paths), None)
+
+    def form(self, path: str) -> Form:
+        return self.witnesses[path].form
+
+    def calling(self, path: str) -> Form | None:
+        """The form in which tool calls are written there; None where they are not."""
+        found = self.witnesses[path].calling
+        return None if found is None else found[0]
+
+    @cached_property
+    def shape(self) -> Shape:
+        if self.facts.shape is not None:
+            return self.facts.shape
+        return shape(self.facts.renders, self.facts.book)
+
+    def fate(self, path: str, chat: Chat, *wanted: str) -> Fate:
+        return fate_of(self.facts.renders.render(path, chat), *wanted)
+
+    def ask_path(self, path: str, chat: Chat, *wanted: str) -> Asked:
+        outcome = self.facts.renders.render(path, chat)
+        return Asked(path, chat, outcome, fate_of(outcome, *wanted), wanted)
+
+    def ask(self, build: Callable[[Form], Chat], *wanted: str, **changes: Any) -> list[Asked]:
+        """The same question on every path. `changes` are made to the form in which the path takes its input."""
+        return [self.ask_path(path, build(self.form(path).but(**changes)), *wanted) for path in self.paths]
+
+    def ask_calls(self, build: Callable[[Form], Chat], *wanted: str, **changes: Any) -> list[Asked]:
+        """The same on the paths that write tool calls, in the form in which they do."""
+        asked = []
+        for path in self.paths:
+            form = self.calling(path)
+            if form is not None:
+                asked.append(self.ask_path(path, build(form.but(**changes)), *wanted))
+        return asked
+
+    def hit(
+        self,
+        message: str,
+        bad: Sequence[Asked],
+        good: Iterable[Asked] = (),
+        *,
+        severity: Severity,
+        line: int | None = None,
+        suggestion: str | None = None,
+        cause: str | None = None,
+    ) -> Hit:
+        """What `bad` shows. `severity` is that of a defect on an engine's own request path; it drops where a request
+        path repairs it (`finding` does that), and where another engine never had it."""
+        engines = [asked.path for asked in bad]
+        fine = [asked.path for asked in good]
+        repaired = [path for path in fine if path in BARE and BARE[path] in engines]
+        if severity == "error" and not repaired and any(path in BARE for path in fine):
+            severity = "warning"
+        return Hit(
+            message=message,
+            engines=engines,
+            not_on=repaired,
+            line=line if line is not None else next((asked.line for asked in bad if asked.line is not None), None),
+            evidence=[self.cite(asked) for asked in _one_an_engine(bad)[:EVIDENCE_SHOWN]],
+            severity=severity,
+            suggestion=suggestion,
+            cause=cause,
+        )
+
+    def cite(self, asked: Asked) -> str:
+        text = asked.text
+        missing = next((x for x in asked.canaries if x not in text), asked.canaries[0] if asked.canaries else "")
+        return show(asked.chat, asked.path, asked.outcome, asked.fate, missing).cited(self.facts.book)
+
+
+def _one_an_engine(asked: Sequence[Asked]) -> list[Asked]:
+    first: dict[str, Asked] = {}
+    for one in asked:
+        first.setdefault(one.path.partition(":")[0], one)
+    return list(first.values())
+
+
+def fates(asked: Iterable[Asked], *which: Fate) -> list[Asked]:
+    """Those of `asked` whose fate is one of these; a refusal by raise_exception is never among the failures."""
+    return [one for one in asked if one.fate in which and not (one.fate == "raised" and one.refused)]

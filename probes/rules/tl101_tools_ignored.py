@@ -1,0 +1,66 @@
+"""Tools that are offered leave no trace in the prompt.
+
+What it does: sends the same request with and without two tools and compares the prompts.
+
+Why it is bad: the client offers tools, the server takes them, and the model never hears of them. It answers that it
+cannot do such a thing, or invents a format of its own.
+
+Example: a template that never reads `tools`, or keeps its form for tools in another template, `tool_use`.
+
+Use instead: print the schemas where the model was trained to see them; or refuse: `raise_exception('no tools here')`.
+
+References: `tools` of OpenAI's chat API; `supports_tools` of llama-server's `/props`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from probes import canaries
+from probes.rules.base import Hit, Rule
+from probes.rules.looking import Asked
+
+if TYPE_CHECKING:
+    from probes.rules.base import Facts
+    from probes.rules.looking import Look
+
+
+def check(facts: Facts) -> list[Hit]:
+    look = facts.look
+    ignored: list[Asked] | None = None
+    for build, without, bare in (
+        (canaries.tools_without_system, canaries.user_only, False),
+        (canaries.tools_offered, canaries.system_user, False),
+        (canaries.tools_offered, canaries.system_user, True),
+    ):
+        asked = look.ask(build, canaries.TOOL, bare=bare)
+        plain = {one.path: one.text for one in look.ask(without, canaries.USER)}
+        equal = [one for one in asked if one.outcome.ok and one.text == plain[one.path]]
+        ignored = equal if ignored is None else [one for one in ignored if one.path in {e.path for e in equal}]
+    if not ignored:
+        return []
+    return [look.hit("the tools that are offered change nothing", ignored, _written(look), severity="warning")]
+
+
+def _written(look: Look) -> list[Asked]:
+    return [one for one in look.ask(canaries.tools_without_system, canaries.TOOL) if one.fate == "written"]
+
+
+RULE = Rule(
+    code="TL101",
+    name="tools-ignored",
+    severity="warning",
+    summary="Renders with and without tools are equal.",
+    suggestion="print the tool schemas, or refuse tools with raise_exception",
+    check=check,
+    triggers="{% for m in messages %}<|{{ m.role }}|>{{ m.content }}<|end|>\n{% endfor %}",
+    repaired=(
+        "{% if tools %}<|system|>{{ tools | tojson }}<|end|>\n{% endif %}"
+        "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}<|end|>\n{% endfor %}"
+    ),
+    healthy=(
+        "{% for m in messages %}{% if m.role == 'user' and loop.last and tools %}"
+        "[AVAILABLE_TOOLS]{{ tools | tojson }}[/AVAILABLE_TOOLS]{% endif %}[INST]{{ m.content }}[/INST]{% endfor %}"
+    ),
+    documentation=__doc__,
+)
