@@ -96,7 +96,7 @@ def _printed(ask: Asking, frame: Frame, fields: Mapping[str, Any], variables: Ma
             close = _closing(frame, between(shown, text, ANSWER) or "")
         elif shown is not None:
             opening = (between(shown, ANSWER, text) or "").lstrip()
-            close = shown.rpartition(text)[2].partition(frame.end or "\n")[0].rstrip()
+            close = shown.rpartition(text)[2].partition(frame.assistant_close.strip() or frame.end or "\n")[0].rstrip()
         else:
             assert calling is not None
             opening, close = _around_call(frame, calling, text)

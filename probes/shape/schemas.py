@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from probes.canaries import ANSWER, DESCRIPTION, SECOND_TOOL, SECOND_USER, SYSTEM, TOOL, USER, say
 from probes.report import ToolsShape
 from probes.shape.asking import answer, next_question, question, two_tools
-from probes.shape.texts import adjacent_marker, document, leading_marker, value_of
+from probes.shape.texts import adjacent_marker, common_end, document, leading_marker, value_of
 
 if TYPE_CHECKING:
     from probes.shape.asking import Asking
@@ -24,19 +24,30 @@ def schemas(ask: Asking, frame: Frame, system_turn: str) -> tuple[ToolsShape | N
     if text is None or TOOL not in text:
         return None, None
     start, end, encoding = _written(text)
-    before, after = text[:start], text[end:]
-    opening = adjacent_marker(before)
-    if opening is None:
-        opening = re.split(r"\n(?=[^\n]*\S)", before)[-1] if before.strip() else before
-    close = leading_marker(after)
-    if close is None:
-        close = after[: len(after) - len(after.lstrip())]
-    elif frame.user_close.strip() and close.strip() == frame.user_close.strip():
-        close = ""
     shape = ToolsShape(
-        placement=_placement(text, start, end, frame, system_turn), encoding=encoding, open=opening, close=close
+        placement=_placement(text, start, end, frame, system_turn),
+        encoding=encoding,
+        open=_before(text[:start]),
+        close=_after(text[end:], frame),
     )
     return shape, _beside(text, start, end, frame)
+
+
+def _before(before: str) -> str:
+    """The marker right before the schemas, or else the line above them."""
+    before = before.rpartition(SYSTEM)[2]
+    marker = adjacent_marker(before)
+    if marker is not None:
+        return marker
+    return re.split(r"\n(?=[^\n]*\S)", before)[-1] if before.strip() else before
+
+
+def _after(after: str, frame: Frame) -> str:
+    """The marker right after the schemas, unless it ends the turn, or else the space after them."""
+    marker = leading_marker(after)
+    if marker is None:
+        return after[: len(after) - len(after.lstrip())]
+    return "" if marker.strip() in (frame.user_close.strip(), frame.assistant_close.strip()) else marker
 
 
 def _written(text: str) -> tuple[int, int, str]:
@@ -60,8 +71,8 @@ def _written(text: str) -> tuple[int, int, str]:
     if re.search(rf"type {TOOL} = |function {TOOL}\(", text):
         return (*_typescript(text, at, second), "typescript")
     if re.search(rf"<[^<>]*>\s*{TOOL}\s*</|name=\"{TOOL}\"", text):
-        return (*_tagged(text, at, second), "xml_like")
-    return at, max(text.rfind(SECOND_TOOL) + len(SECOND_TOOL), at + len(TOOL)), "other"
+        return (*_blocks(text, at, second), "xml_like")
+    return (*_blocks(text, at, second), "other")
 
 
 def _last_end(text: str, end: int, second: int) -> int:
@@ -81,17 +92,21 @@ def _typescript(text: str, at: int, second: int) -> tuple[int, int]:
     return start, end if end >= 0 else len(text)
 
 
-def _tagged(text: str, at: int, second: int) -> tuple[int, int]:
-    """The blocks of two tools: the second begins where the text before its name equals that before the first."""
-    size = 0
-    while size < at and second - size - 1 > at and text[at - size - 1] == text[second - size - 1]:
-        size += 1
-    block = text[second - size : second].lstrip()
-    start = at - len(block)
-    first_block = text[at : second - len(block)].rstrip()
-    tail = first_block.rpartition(">")[0].rpartition("<")[2] + ">"
-    end = text.find("<" + tail, second)
-    return start, end + len(tail) + 1 if end >= 0 else second + len(SECOND_TOOL)
+def _blocks(text: str, at: int, second: int) -> tuple[int, int]:
+    """The blocks of two tools: what stands before both names begins a block, what ends the first ends the second."""
+    if second < at:
+        return at, at + len(TOOL)
+    opening = common_end(text[:at], text[:second])
+    start = at - len(opening.lstrip())
+    first = text[at : second - len(opening)].rstrip()
+    ending = adjacent_marker(first) or first[first.rfind("\n") + 1 :]
+    end = second
+    for _ in range(first.count(ending) if ending.strip() else 0):
+        found = text.find(ending, end)
+        if found < 0:
+            break
+        end = found + len(ending)
+    return start, max(end, second + len(SECOND_TOOL))
 
 
 def _placement(text: str, start: int, end: int, frame: Frame, system_turn: str) -> str:

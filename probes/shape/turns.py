@@ -72,10 +72,12 @@ def frame(ask: Asking) -> Frame:
         found.assistant_close, found.user_open = end, to_user[len(end) :]
     else:
         found.user_open = common_end(before, to_user)
+        if MARKER.match(found.user_open.lstrip()):
+            found.user_open = found.user_open.lstrip()
         if found.user_close.strip():
             found.user_open = found.user_open.removeprefix(found.user_close)
         found.assistant_close = to_user[: len(to_user) - len(found.user_open)]
-    if to_user is not None:
+    if to_user is not None and not (end and to_user.startswith(end) and found.prompt):
         _cut_at_openings(found, before, (tail, end or ""), to_user)
     _answer_end(found, end)
     last = between(two, USER, ANSWER) if two is not None else None
@@ -146,22 +148,20 @@ def _prompt(ask: Asking, found: Frame, without: str | None) -> None:
             other = ask.text([question()], prompt=True, variables={name: value})
             if other is None or other == with_prompt:
                 continue
-            base: str | None = without
-            if not other.startswith(without):
-                base = ask.text([question()], variables={name: value})
+            base = ask.text([question()], variables={name: value})
             text = _added(other, base) if base is not None else None
             if text is not None and text != found.prompt:
                 found.variants.append(({name: value}, text))
 
 
 def _added(with_prompt: str, without: str) -> str | None:
-    """What a generation prompt adds at the end, whatever else it changes; None where the ends cannot be compared."""
+    """What a generation prompt writes at the end, whatever else it changes; None where the ends cannot be compared."""
     if with_prompt.startswith(without):
         return with_prompt[len(without) :]
     end, ending = after(with_prompt, USER), after(without, USER)
-    if end is None or ending is None or not end.startswith(ending):
+    if end is None or ending is None:
         return None
-    return end[len(ending) :]
+    return end[len(common_start(end, ending)) :]
 
 
 def _header(found: Frame) -> str:
