@@ -9,6 +9,7 @@ for templates that want their input otherwise, and what comes of that has no nam
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -51,12 +52,12 @@ REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking", "thought", "to
 class Form:
     """How a template wants its input, where that is not the usual way.
 
-    `parts`: contents are lists of parts. `arguments`: of a call, as an object or as JSON text. `beside`: the content of
-    a message that calls tools. `bare`: tools and calls without `type` and `function` around them. `offering`: tools are
-    offered with every request. `variables`: without which nothing renders.
+    `parts`: contents are lists of parts, or all but those of system messages. `arguments`: of a call, as an object or
+    as JSON text. `beside`: the content of a message that calls tools. `bare`: tools and calls without `type` and
+    `function` around them. `offering`: tools come with every request. `variables`: without which nothing renders.
     """
 
-    parts: bool = False
+    parts: Literal["no", "yes", "but system"] = "no"
     arguments: Arguments = "object"
     beside: Beside = "empty"
     bare: bool = False
@@ -79,7 +80,8 @@ class Form:
 
     def _message(self, message: Message) -> Message:
         content = message.get("content")
-        if self.parts and isinstance(content, str):
+        string = self.parts == "no" or (self.parts == "but system" and message["role"] == "system")
+        if isinstance(content, str) and not string:
             return {**message, "content": [text_part(content)] if content else []}
         return message
 
@@ -357,10 +359,159 @@ def prefill(form: Form = USUAL, **fields: Any) -> Chat:
     return form.chat(messages, add_generation_prompt=False, variables=variables)
 
 
+@probing_named("probe-three-turns")
+def three_turns(form: Form = USUAL, **fields: Any) -> Chat:
+    """An answer, with `fields` beside its text, and a next question."""
+    return form.chat([say("user", USER), say("assistant", ANSWER, **fields), say("user", SECOND_USER)])
+
+
+@probing_named("probe-empty-calls")
+def empty_calls(form: Form = USUAL) -> Chat:
+    """An answer with an empty list of calls, and a next question."""
+    return three_turns(form, tool_calls=[])
+
+
+@probing_named("probe-null-answer")
+def null_answer(form: Form = USUAL) -> Chat:
+    """An answer whose content is null, and a next question."""
+    return form.chat([say("user", USER), {"role": "assistant", "content": None}, say("user", SECOND_USER)])
+
+
+@probing_named("probe-missing-answer")
+def missing_answer(form: Form = USUAL) -> Chat:
+    """An answer without content, and a next question."""
+    return form.chat([say("user", USER), {"role": "assistant"}, say("user", SECOND_USER)])
+
+
+@probing_named("probe-empty-tools")
+def empty_tools(form: Form = USUAL) -> Chat:
+    """One user message with an empty list of tools."""
+    return form.chat([say("user", USER)], [])
+
+
+# What no client should send, to see what a template says to it
+
+
+@probing_named("malformed-role")
+def unknown_role(form: Form = USUAL) -> Chat:
+    """A role that no format has, before the user's message."""
+    return form.chat([say("narrator", ANSWER), say("user", USER)])
+
+
+@probing_named("malformed-late-role")
+def late_unknown_role(form: Form = USUAL) -> Chat:
+    """A role that no format has, after the user's message."""
+    return form.chat([say("user", USER), say("narrator", ANSWER), say("user", SECOND_USER)])
+
+
+@probing_named("malformed-assistant-first")
+def assistant_first(form: Form = USUAL) -> Chat:
+    """The assistant opens the conversation."""
+    return form.chat([say("assistant", ANSWER), say("user", USER)])
+
+
+@probing_named("malformed-two-answers")
+def two_answers(form: Form = USUAL) -> Chat:
+    """Two answers in a row."""
+    return form.chat([say("user", USER), say("assistant", ANSWER), say("assistant", TEXT), say("user", SECOND_USER)])
+
+
+@probing_named("malformed-result-first")
+def result_first(form: Form = USUAL) -> Chat:
+    """A tool's result that nobody asked for, and nothing else."""
+    return form.chat([result()])
+
+
+@probing_named("malformed-result-after-user")
+def result_after_user(form: Form = USUAL) -> Chat:
+    """A tool's result without a call."""
+    return form.chat([say("user", USER), result()], _tools())
+
+
+@probing_named("malformed-number-content")
+def number_content(form: Form = USUAL) -> Chat:
+    """Content that is a number."""
+    return form.chat([{"role": "user", "content": 48174}])
+
+
+@probing_named("malformed-part")
+def unknown_part(form: Form = USUAL) -> Chat:
+    """A content part of an unknown type."""
+    return parts({"type": "smell", "smell": PART}, form=form)
+
+
+@probing_named("malformed-system-image")
+def system_image(form: Form = USUAL) -> Chat:
+    """An image in a system message."""
+    return form.chat([{"role": "system", "content": [text_part(SYSTEM), dict(IMAGE_PARTS[0])]}, say("user", USER)])
+
+
+@probing_named("malformed-assistant-image")
+def assistant_image(form: Form = USUAL) -> Chat:
+    """An image in an answer."""
+    answer = {"role": "assistant", "content": [text_part(ANSWER), dict(IMAGE_PARTS[0])]}
+    return form.chat([say("user", USER), answer, say("user", SECOND_USER)])
+
+
+@probing_named("malformed-call-id")
+def long_call_id(form: Form = USUAL) -> Chat:
+    """A call and its result with an id of 24 characters."""
+    return with_call_id(one_call(form), "call_wren_heron_48189_ab")
+
+
+@probing_named("malformed-result-id")
+def long_result_id(form: Form = USUAL) -> Chat:
+    """A result with an id of 24 characters."""
+    chat = one_call(form)
+    chat["messages"][-1]["tool_call_id"] = "call_wren_heron_48189_ab"
+    return chat
+
+
+@probing_named("malformed-no-call-id")
+def no_call_id(form: Form = USUAL) -> Chat:
+    """A call and its result without an id."""
+    chat = one_call(form)
+    for message in chat["messages"]:
+        message.pop("tool_call_id", None)
+        for made in message.get("tool_calls", []):
+            made.pop("id", None)
+    return chat
+
+
+@probing_named("malformed-more-results")
+def more_results(form: Form = USUAL) -> Chat:
+    """Two calls and one result, and then the answer."""
+    return form.chat([say("user", USER), form.calling(calls=2), result(), say("assistant", ANSWER)], _tools())
+
+
+@probing_named("malformed-channel-markers")
+def channel_markers(form: Form = USUAL) -> Chat:
+    """An answer that brings the markers of its reasoning along."""
+    answer = "<|channel|>analysis<|message|>" + ANSWER
+    return form.chat([say("user", USER), say("assistant", answer, thinking=REASONING), say("user", SECOND_USER)])
+
+
+@probing_named("malformed-text-and-thinking")
+def text_and_thinking(form: Form = USUAL) -> Chat:
+    """A message with a call, a text and reasoning at once."""
+    called = form.but(beside="text").calling(**fields_of(REASONING_FIELDS, REASONING))
+    return form.chat([say("user", USER), called, result()], _tools())
+
+
+@probing_named("malformed-effort")
+def unknown_effort(form: Form = USUAL) -> Chat:
+    """An effort that no template knows."""
+    return effort(form, "48200 birds")
+
+
+MALFORMED = {name: build for name, build in PROBING.items() if name.startswith("malformed-")}
+"""The conversations that provoke a template's own refusals."""
+
 EVERY = CHATS | PROBING
 """Every conversation that has a name, those of the set first."""
 
 
-def opened_by(form: Form, role: str) -> Chat:
-    """A conversation that this role opens."""
-    return form.chat([say(role, ANSWER), say("user", USER)])
+def with_call_id(chat: Chat, call_id: str) -> Chat:
+    """The same chat with another id for its first call."""
+    changed: Chat = json.loads(json.dumps(chat).replace(ID, call_id))
+    return changed

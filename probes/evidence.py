@@ -108,7 +108,7 @@ def observe(renders: Renders, book: EvidenceBook) -> dict[str, Observation]:
         observed[name] = _observation(by_path, main, book)
         flag = flags.get(f"supports_{name}")
         if flag is not None:
-            why = why_caps_differ(renders, name, flag, {path: v.answer for path, v in by_path.items()}, main)
+            why = why_caps_differ(renders, name, flag, by_path, main)
             observed[name] = observed[name].model_copy(update={"differs_from_caps": why})
     return observed
 
@@ -124,7 +124,9 @@ def _verdicts(witness: Witness, known: dict[str, Verdict] | None) -> dict[str, V
     asked = {name: question(witness) for name, question in QUESTIONS.items() if name not in shared}
     if not witness.rendered:
         first = next(iter(asked.values()))
-        return dict.fromkeys(QUESTIONS, Verdict("unknown", f"nothing renders here: {first.reason}", first.shown))
+        return dict.fromkeys(
+            QUESTIONS, Verdict("unknown", f"nothing renders here, for one: {first.reason}", first.shown)
+        )
     if path == LLAMA_SERVER:
         reason = "the server takes such parts only with a multimodal model"
         shared |= dict.fromkeys(NEEDS_PROJECTOR, Verdict("unknown", reason))

@@ -10,6 +10,7 @@ from jinjarun.dialects import dialect_named
 from jinjarun.errors import InputError, JinjarunError
 from jinjarun.serving.caps import BUILD
 from probes.chats import CHATS, CONVERSATION_SET
+from probes.contract import contract
 from probes.evidence import observe
 from probes.prefix import prefix
 from probes.renders import APPLY, LLAMA_RAW, LLAMA_SERVER, PATHS, RAW, EvidenceBook, Renders, dialect_of, failure
@@ -22,19 +23,23 @@ from probes.report import (
     Difference,
     EngineStatus,
     Failure,
+    Finding,
     NotEvaluated,
     ProbeReport,
     TemplateInfo,
     TemplateSource,
     ToolInfo,
 )
+from probes.rules import Facts, run_rules
+from probes.shape import shape
 from probes.tokens import not_judged, stop_chapter, tokens_chapter
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from jinjarun.limits import Limits
-    from jinjarun.sources import TokenData
+    from jinjarun.sources import Source, TokenData
+    from probes.rules import Rule
 
 Depth = Literal["quick", "full"]
 Status = Literal["complete", "partial", "invalid", "not_evaluated"]
@@ -52,12 +57,17 @@ def probe(
     depth: Depth = "full",
     source: TemplateSource | None = None,
     variant: str = "default",
+    rules: dict[str, Rule] | None = None,
+    files: Source | None = None,
+    upstream: str | None = None,
 ) -> ProbeReport:
     """The report on `template`, which is always template text, never a path.
 
     `name` stands in the commands that repeat evidence; `tokens` is the token data of the model's files; `now` replaces
-    the frozen clock. `depth` "quick" stops after engines and caps. Never raises because of a template: one that parses
-    in neither dialect gives `status: "invalid"`.
+    the frozen clock. `depth` "quick" stops after engines and caps. `rules` are those to run, by their codes (default:
+    all that are not in preview); some need `files`, whatever the template's place holds, or `upstream`, the text of the
+    template that this one should equal. Never raises because of a template: one that parses in neither dialect gives
+    `status: "invalid"`.
     """
     if not isinstance(template, str):
         raise InputError(f"a template is a str, not {type(template).__name__}", path="template")
@@ -80,21 +90,41 @@ def probe(
     if full:
         prefix_chapter, skipped, _ = prefix(renders, book)
         not_evaluated += skipped
+    info = template_info(template, name, variant, source)
+    facts = Facts(
+        source=template,
+        renders=renders,
+        book=book,
+        engines=engines,
+        observed=observe(renders, book) if full else {},
+        contract=contract(renders) if full else None,
+        shape=shape(renders, book) if full else None,
+        stop=stop_chapter(renders, tokens) if full else None,
+        tokens_chapter=tokens_chapter(renders, tokens) if full else None,
+        prefix=prefix_chapter,
+        tokens=tokens,
+        files=files,
+        upstream=upstream,
+    )
+    findings: list[Finding] = []
+    if depth == "full":
+        findings, unjudged = run_rules(facts, info.sha256, rules)
+        not_evaluated += unjudged
     return ProbeReport(
         status=status,
         tool=tool_info(),
-        template=template_info(template, name, variant, source),
+        template=info,
         engines=engines,
         caps=caps_chapter(renders),
-        observed=observe(renders, book) if full else {},
-        contract=None,
-        shape=None,
-        stop=stop_chapter(renders, tokens) if full else None,
-        tokens=tokens_chapter(renders, tokens) if full else None,
+        observed=facts.observed,
+        contract=facts.contract,
+        shape=facts.shape,
+        stop=facts.stop,
+        tokens=facts.tokens_chapter,
         prefix=prefix_chapter,
         coverage=coverage(renders),
         differences=differences(renders),
-        findings=[],
+        findings=findings,
         serving=[],
         evidence=book.entries,
         not_evaluated=not_evaluated,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -28,18 +28,16 @@ from probes.renders import APPLY, Outcome, Renders, dialect_of
 from probes.report import Answer
 from probes.variables import caller_variables
 
+UNMARKED = "the part leaves no trace, without an error"
+NOT_KEPT = "reasoning of earlier turns leaves no trace"
+KEEPS = re.compile(r"(?:preserv|keep|retain)\w*(?:think|reason)")
+DROPS = re.compile(r"(?:clear|drop|truncate|strip|remove|skip)\w*(?:think|reason)")
 KEEP_REASONING: dict[str, Any] = {
     "preserve_reasoning": True,
-    "preserve_thinking": True,
-    "keep_thinking": True,
-    "keep_past_thinking": True,
-    "clear_thinking": False,
-    "truncate_history_thinking": False,
-    "drop_thinking": False,
     "enable_thinking": True,
     "thinking": True,
 }
-"""The switches by which known templates keep the reasoning of earlier turns."""
+"""Switches without which some templates write no reasoning at all; those that keep it are known by KEEPS and DROPS."""
 EFFORT_CHAT = conversation("effort-low")
 MORE_EFFORTS = ("none", "minimal", "medium", "xhigh", "max")
 """Efforts beside low and high, tried where the source holds the word."""
@@ -58,6 +56,24 @@ CALL_FORMS: tuple[dict[str, Any], ...] = (
     {"bare": True},
 )
 """Shapes of a message with calls, the usual one first."""
+
+
+LABELS = {
+    c.TOOL: "the name of a tool",
+    c.SECOND_TOOL: "the second tool",
+    c.PARAMETER: "a tool's parameter",
+    c.VALUE: "an argument of a call",
+    c.SECOND_VALUE: "the second call",
+    c.RESULT: "a tool's result",
+    c.SECOND_RESULT: "the second result",
+    c.ID: "the id of a call",
+    c.RESULT_NAME: "the name of a result",
+    c.TEXT: "the text",
+    c.PART: "the text of a part",
+    c.SECOND_PART: "the second part",
+    c.DOCUMENT: "the text of a document",
+}
+"""What a canary stands for, where it is lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +134,7 @@ class Witness:
                 return Verdict("yes", yes, (shown,))
             limited |= fate == "limit"
             reason = {
-                "lost": "it leaves no trace and no error",
+                "lost": f"{LABELS.get(missing, 'its text')} leaves no trace, without an error",
                 "dumped": "it is only printed raw, inside an object of the request",
             }.get(fate) or complaint(outcome)
             if failure is None or (failure.reason.startswith("fails") and fate in {"lost", "dumped"}):
@@ -133,7 +149,7 @@ class Witness:
         """How the content of a plain message must be sent, and the variables without which nothing renders."""
         if self.path == APPLY and self.bare is not None:
             return self.bare.form
-        for form in (c.USUAL, Form(parts=True), Form(offering=True)):
+        for form in (c.USUAL, Form(parts="yes"), Form(offering=True)):
             if fate_of(self.ask(made(c.user_only, form)), c.USER) == "written":
                 return form
         return self._with_variables() or c.USUAL
@@ -155,12 +171,19 @@ class Witness:
         return fate_of(self.ask(made(c.user_only, Form(variables=tuple(variables)))), c.USER) == "written"
 
     def string_content(self) -> Verdict:
-        plain = self.form.but(parts=False)
+        plain = self.form.but(parts="no")
         chats = (made(c.user_only, plain), made(c.system_user, plain), made(c.tools_without_system, plain))
         return self.sought(chats, (c.USER,), "a string is written")
 
+    @cached_property
+    def system_form(self) -> Form:
+        """The form of requests with system messages."""
+        if self.form.parts == "no" or fate_of(self.ask(made(c.system_user, self.form)), c.SYSTEM) == "written":
+            return self.form
+        return self.form.but(parts="but system")
+
     def system_role(self) -> Verdict:
-        form = self.form
+        form = self.system_form
         alone = self.sought((made(c.roles, form), made(c.system_user, form)), (c.SYSTEM,), "its text is written")
         offered = self.ask(made(c.tools_offered, form))
         if alone.answer != "yes" or not offered.ok or c.TOOL not in (offered.text or ""):
@@ -186,11 +209,11 @@ class Witness:
         return Verdict("yes", how, verdict.shown)
 
     def late_system_message(self) -> Verdict:
-        chats = (made(build, self.form) for build in (c.roles, c.late_system))
+        chats = (made(build, self.system_form) for build in (c.roles, c.late_system))
         return self.sought(chats, (c.LATE_SYSTEM,), "a system message in the middle is written")
 
     def second_system_message(self) -> Verdict:
-        chats = (made(build, self.form) for build in (c.roles, c.second_system))
+        chats = (made(build, self.system_form) for build in (c.roles, c.second_system))
         return self.sought(chats, (c.SYSTEM, c.SECOND_SYSTEM), "both system messages are written")
 
     def several_user_turns_in_a_row(self) -> Verdict:
@@ -354,7 +377,8 @@ class Witness:
         if verdict.answer == "yes" and beside in {"null", "missing"}:
             written = self.ask(asked[0]).text or ""
             if prints_nothing_as_text(written, self._with_content(form)):
-                return Verdict("no", f"a {beside} content is printed as a word", verdict.shown)
+                shown = replace(verdict.shown[0], outcome="printed as a word")
+                return Verdict("no", f"a {beside} content is printed as a word", (shown,))
         return verdict
 
     def _with_content(self, form: Form) -> str:
@@ -369,36 +393,60 @@ class Witness:
         """The names of reasoning fields that stand in the source: no other can be read."""
         return tuple(name for name in c.REASONING_FIELDS if name in self.renders.source)
 
+    @cached_property
+    def keeping(self) -> dict[str, Any]:
+        """The variables of this template that may keep the reasoning of earlier turns, set to do so."""
+        found = {name: value for name, value in KEEP_REASONING.items() if name in self.names}
+        for name in sorted(self.names - found.keys()):
+            if KEEPS.search(name):
+                found[name] = True
+            elif DROPS.search(name):
+                found[name] = False
+        return found
+
     def preserve_reasoning(self) -> Verdict:
-        names = self.reasoning_names or c.REASONING_FIELDS[:1]
-        builds: list[Callable[..., Chat]] = [c.reasoning]
-        if self.calling is not None:
-            builds.insert(0, c.reasoning_with_calls)
-        form = self.form if self.calling is None else self.calling[0]
-        switches = {name: value for name, value in KEEP_REASONING.items() if name in self.names}
+        """Yes where reasoning before an answer is kept, with and without calls in its turn, and before calls too."""
         failure: Verdict | None = None
-        for variables in ({}, switches) if switches else ({},):
-            for build in builds:
-                chat = build(form, names, **variables)
-                outcome = self.ask(chat)
-                kept = _kept(outcome, names)
-                by = "by default" if not variables else f"with {_named(variables)}"
-                shown = (self._look(chat, "written" if kept else "lost", c.REASONING),)
-                if outcome.limited:
-                    return Verdict("unknown", "a limit was hit", shown)
-                whole = {"call", "answer"} if build is c.reasoning_with_calls else {"call"}
-                if kept == whole:
-                    return Verdict("yes", f"reasoning of earlier turns is written {by}", shown)
-                if outcome.text is None:
-                    failure = failure or Verdict("no", complaint(outcome), shown)
-                    continue
-                if kept:
-                    where = "before calls" if kept == {"call"} else "before the answer"
-                    return Verdict("no", f"of an earlier turn only the reasoning {where} is written, {by}", shown)
-                failure = Verdict("no", "reasoning of earlier turns leaves no trace", shown)
-                break
+        for variables in ({}, self.keeping) if self.keeping else ({},):
+            verdict = self._preserved(variables)
+            if verdict.answer != "no":
+                return verdict
+            if failure is None or failure.reason == NOT_KEPT or failure.reason.startswith("fails"):
+                failure = verdict
         assert failure is not None
         return failure
+
+    def _preserved(self, variables: dict[str, Any]) -> Verdict:
+        names = self.reasoning_names or c.REASONING_FIELDS[:1]
+        form = self.form if self.calling is None else self.calling[0]
+        plain = c.reasoning(form, names, **variables)
+        by = f"with {_named(variables)}" if variables else "by default"
+        chats = [plain] if self.calling is None else [c.reasoning_with_calls(form, names, **variables), plain]
+        kept: dict[str, bool] = {}
+        shown = []
+        failed: Verdict | None = None
+        for chat in chats:
+            outcome = self.ask(chat)
+            if outcome.limited:
+                return Verdict("unknown", "a limit was hit", (self._look(chat, "limit"),))
+            if outcome.text is None:
+                failed = failed or Verdict("no", complaint(outcome), (self._look(chat, "raised"),))
+                continue
+            written = _kept(outcome, names)
+            if chat is plain:
+                kept["in a plain answer"] = "call" in written
+            else:
+                kept |= {"before a call": "call" in written, "before an answer after calls": "answer" in written}
+            shown.append(self._look(chat, "written" if written else "lost", c.REASONING))
+            if not any(kept.values()):
+                return Verdict("no", NOT_KEPT, tuple(shown))
+        if not kept:
+            assert failed is not None
+            return failed
+        if all(kept.values()):
+            return Verdict("yes", f"reasoning of earlier turns is written {by}", tuple(shown))
+        only = " and ".join(where for where, yes in kept.items() if yes)
+        return Verdict("no", f"of earlier turns only the reasoning {only} is written, {by}", tuple(shown))
 
     def reasoning_effort(self) -> Verdict:
         form = self.form
@@ -456,7 +504,7 @@ class Witness:
 
     @property
     def _plain(self) -> Form:
-        return self.form.but(parts=False)
+        return self.form.but(parts="no")
 
     def image_parts(self) -> Verdict:
         return self._media("image", c.IMAGE_PARTS, c.image)
@@ -474,7 +522,7 @@ class Witness:
             chat = build(form, part)
             outcome = self.ask(chat)
             plain = self.ask(made(c.one_text_part, form))
-            reason = "it leaves no trace and no error"
+            reason = UNMARKED
             if outcome.limited:
                 return Verdict("unknown", "a limit was hit", (self._look(chat, "limit"),))
             if outcome.text is None:
@@ -495,7 +543,7 @@ class Witness:
         """What becomes of media parts that the template does not name."""
         outcome = self.ask(chat)
         if outcome.text is not None and not _dumps_media(outcome.text):
-            return Verdict("no", "it leaves no trace and no error", (self._look(chat, "lost"),))
+            return Verdict("no", UNMARKED, (self._look(chat, "lost"),))
         return (
             self.sought((chat,), (c.URL,), "")
             if outcome.text is None
@@ -504,7 +552,7 @@ class Witness:
 
     def documents(self) -> Verdict:
         verdict = self.sought((made(c.documents, self.form),), (c.DOCUMENT,), "text of a document is written")
-        if "documents" not in self.names and verdict.answer == "no" and verdict.reason.startswith("it leaves"):
+        if "documents" not in self.names and verdict.answer == "no" and "leaves no trace" in verdict.reason:
             return Verdict("no", "no variable for them is read", verdict.shown)
         return verdict
 

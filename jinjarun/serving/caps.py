@@ -56,7 +56,7 @@ def chat_template_caps(source: str, limits: Limits | None = None) -> Caps:
     return template_caps(Template(source, "llama.cpp", limits))
 
 
-class _Look:
+class Look:
     """One render with statistics."""
 
     def __init__(self, template: Template, messages: list[Any], tools: list[Any], variables: dict[str, Any]) -> None:
@@ -72,6 +72,7 @@ class _Look:
         adopted, text, error = template.trace_context(context, self.trace, now=0)
         self.context = adopted
         self.text = text if text is not None else ""
+        self.error = error
         self.succeeded = error is None
 
     def value(self, *path: Any) -> Any:
@@ -112,7 +113,7 @@ OBJECT_ARGUMENTS = {"arg": "value"}
 STRING_ARGUMENTS = '{"arg": "value"}'
 
 
-def _tool_conversation(arguments: Any, calls: int) -> list[dict[str, Any]]:
+def tool_conversation(arguments: Any, calls: int) -> list[dict[str, Any]]:
     return [
         USER,
         {
@@ -140,15 +141,15 @@ def template_caps(template: Template) -> Caps:
         messages: list[dict[str, Any]],
         tools: list[dict[str, Any]] | None = None,
         variables: dict[str, Any] | None = None,
-    ) -> _Look:
-        return _Look(template, messages, tools or [], variables or {})
+    ) -> Look:
+        return Look(template, messages, tools or [], variables or {})
 
     string_content, typed_content = _content(look)
     system = look([{"role": "system", "content": "System message"}, USER])
     tools, tool_calls, object_arguments = _tools(look)
 
     arguments = OBJECT_ARGUMENTS if object_arguments else STRING_ARGUMENTS
-    parallel = look(_tool_conversation(arguments, 2), TOOLS)
+    parallel = look(tool_conversation(arguments, 2), TOOLS)
     second_call = ("messages", 1, "tool_calls", 1, "function")
 
     answer = {"role": "assistant", "content": "Assistant message"}
@@ -194,13 +195,13 @@ def _tools(look: Any) -> tuple[bool, bool, bool]:
     name = ("tools", 0, "function", "name")
     calls = ("messages", 1, "tool_calls")
     tools = tool_calls = True
-    with_object = look(_tool_conversation(OBJECT_ARGUMENTS, 1), TOOLS)
+    with_object = look(tool_conversation(OBJECT_ARGUMENTS, 1), TOOLS)
     if with_object.succeeded:
         tools = with_object.used(*name)
         tool_calls = with_object.used(*calls)
         if tool_calls and with_object.used(*calls, 0, "function", "arguments", "arg"):
             return tools, tool_calls, True
-    with_string = look(_tool_conversation(STRING_ARGUMENTS, 1), TOOLS)
+    with_string = look(tool_conversation(STRING_ARGUMENTS, 1), TOOLS)
     if not with_string.succeeded:
         return False, False, False
     return tools and with_string.used(*name), tool_calls and with_string.used(*calls), False
