@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from importlib import metadata
-from typing import Any, NoReturn, TypedDict
+from typing import Any, Literal, NoReturn, TypedDict
 
 from jinjarun.dialects import dialect_named
 from jinjarun.errors import InputError, JinjarunError, SourceError, quote
@@ -27,7 +27,8 @@ from jinjarun.template import Rendered, Span, Template
 from probes.canaries import EVERY
 from probes.chats import Chat, conversation
 from probes.families import corpus_folder
-from probes.reporters.text import comparison_text, prefix_text, report_text
+from probes.report import Finding
+from probes.reporters.text import comparison_text, lint_text, prefix_text, report_text, rule_text, rules_text
 
 DIALECTS = ("llama.cpp", "transformers")
 CLEAN, FINDING, UNUSABLE, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 130, 141
@@ -101,7 +102,7 @@ def drop_output() -> None:
 def template_source(args: argparse.Namespace, dialect: str) -> Source:
     """The template that was named, as the engine of this dialect would choose it from a folder."""
     reads_as = dialect if dialect in READS_AS else "transformers"
-    return open_source(args.template, reads_as=reads_as, corpus=corpus_folder(), vocabulary=False)
+    return open_source(args.template, reads_as=reads_as, corpus=corpus_folder(), vocabulary=args.run is run_probe)
 
 
 def read_json(path: str) -> Any:
@@ -221,9 +222,96 @@ def run_probe(args: argparse.Namespace) -> int:
     import probes
 
     source = template_source(args, "transformers")
-    report = probes.probe(source.template(args.variant), name=source.name, tokens=source.tokens, now=args.now)
+    report = probes.probe(
+        source.template(args.variant),
+        name=source.name,
+        tokens=source.tokens,
+        now=args.now,
+        files=source,
+        upstream=upstream(args),
+    )
     write(report.to_json() + "\n" if args.json else report_text(report))
-    return CLEAN if report.status == "complete" else FINDING
+    return FINDING if report.status != "complete" or fails(report.findings, args.fail_on) else CLEAN
+
+
+SEVERITIES = ("error", "warning", "info")
+
+
+def fails(findings: Sequence[Finding], fail_on: str) -> bool:
+    """Whether one of the findings is as grave as `--fail-on` says, or graver."""
+    return any(SEVERITIES.index(found.severity) <= SEVERITIES.index(fail_on) for found in findings)
+
+
+def upstream(args: argparse.Namespace) -> str | None:
+    if args.upstream is None:
+        return None
+    return open_source(args.upstream, corpus=corpus_folder(), vocabulary=False).template()
+
+
+def run_lint(args: argparse.Namespace) -> int:
+    from probes import linting
+    from probes.lint_targets import Options, find_targets, lint_all
+    from probes.rules import selected
+
+    options = Options(words(args.select), words(args.ignore), args.preview, args.variant, upstream(args))
+    _, unknown = selected(options.select, options.ignore)
+    if unknown:
+        raise Usage(f"no rule is called {', '.join(unknown)}; all are listed by: jinjarun rules")
+    exemptions = linting.read_exemptions(read_text(args.ignore_file), args.ignore_file) if args.ignore_file else []
+    known = read_text(args.baseline) if args.baseline else None
+    results, unusable = [], False
+    for target, found in lint_all([one for given in args.template for one in find_targets(given)], options):
+        if isinstance(found, JinjarunError):
+            unusable = True
+            complain(f"{target}: not evaluated: {describe(found)}", UNUSABLE)
+            continue
+        for result in found:
+            result = linting.without_exemptions(result, exemptions)
+            results.append(result if known is None else linting.without_baseline(result, known, args.baseline))
+    if args.write_baseline:
+        write_file(args.write_baseline, linting.baseline(results))
+    print_json([result.to_dict() for result in results]) if args.json else write(lint_text(results))
+    if unusable:
+        return UNUSABLE
+    graver = any(fails(result.findings, args.fail_on) for result in results)
+    return FINDING if graver and not args.write_baseline else CLEAN
+
+
+def words(given: list[str]) -> tuple[str, ...]:
+    """Codes as they are typed: several options, or several codes in one, with commas."""
+    return tuple(word for text in given for word in text.replace(",", " ").split())
+
+
+def read_text(path: str) -> str:
+    return decode(path, read_bytes(path, Limits().input_bytes))[0]
+
+
+def write_file(path: str, text: str) -> None:
+    try:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise Usage(f"cannot write {path}: {error.strerror or error}") from None
+
+
+def run_rules(args: argparse.Namespace) -> int:
+    from probes.rules import rules
+
+    known = rules()
+    if args.code is None:
+        rows = [
+            {"code": rule.code, "name": rule.name, "severity": rule.severity, "needs": rule.needs}
+            | {"preview": rule.preview, "summary": rule.summary}
+            for rule in known.values()
+        ]
+        print_json(rows) if args.json else write(rules_text(known.values()))
+        return CLEAN
+    rule = next((one for one in known.values() if args.code in {one.code, one.code.lower(), one.name}), None)
+    if rule is None:
+        raise Usage(f"no rule is called {args.code}; all are listed by: jinjarun rules")
+    fields = {field.name: getattr(rule, field.name) for field in dataclasses.fields(rule) if field.name != "check"}
+    print_json(fields) if args.json else write(rule_text(rule))
+    return CLEAN
 
 
 def run_prefix(args: argparse.Namespace) -> int:
@@ -387,19 +475,52 @@ def request_options(added: argparse.ArgumentParser) -> None:
     clock_option(added)
 
 
+def finding_options(added: argparse.ArgumentParser) -> None:
+    added.add_argument("--fail-on", choices=SEVERITIES, default="error", help="the least grave finding of exit code 1")
+    added.add_argument("--upstream", metavar="TEMPLATE", help="the template of the base model, for PK301")
+
+
+def probe_options(added: argparse.ArgumentParser) -> None:
+    clock_option(added)
+    finding_options(added)
+
+
+def lint_options(added: argparse.ArgumentParser) -> None:
+    several: dict[str, Any] = {"action": "append", "default": [], "metavar": "CODES"}
+    added.add_argument("--select", **several, help="only these rules: TL104, TL1, RS, a name")
+    added.add_argument("--ignore", **several, help="all but these rules")
+    added.add_argument("--preview", action="store_true", help="with rules that still give false alarms")
+    finding_options(added)
+    added.add_argument(
+        "--ignore-file", metavar="FILE", help="findings that stay, a line each: FINGERPRINT REASON, or CODE PATH REASON"
+    )
+    added.add_argument("--baseline", metavar="FILE", help="leave out the findings that this file holds")
+    added.add_argument("--write-baseline", metavar="FILE", help="write today's findings there; exit code 0")
+
+
+def rules_options(added: argparse.ArgumentParser) -> None:
+    added.add_argument("code", metavar="CODE", nargs="?", help="one rule, by its code or name: all that is to be said")
+
+
 @dataclasses.dataclass(frozen=True)
 class Command:
-    """`what` stands in the help; `run` does it and returns the exit code; `options` adds what only it takes."""
+    """`what` stands in the help; `run` does it and returns the exit code; `options` adds what only it takes.
+
+    `templates`: how many it takes, as argparse counts (None: one); 0 for none.
+    """
 
     what: str
     run: Callable[[argparse.Namespace], int]
     options: Callable[[argparse.ArgumentParser], None]
+    templates: Literal[0, "+"] | None = None
 
 
 COMMANDS = {
     "render": Command("print the prompt that an engine would build", run_render, render_options),
     "caps": Command("print chat_template_caps as llama-server's /props has it", run_caps, no_options),
-    "probe": Command("report what a template can do, with evidence", run_probe, clock_option),
+    "probe": Command("report what a template can do, with evidence", run_probe, probe_options),
+    "lint": Command("check templates, or folders of them, by the rules", run_lint, lint_options, "+"),
+    "rules": Command("list the rules, or print the documentation of one", run_rules, rules_options, 0),
     "prefix": Command("check what a growing conversation keeps of the KV cache", run_prefix, prefix_options),
     "compare": Command("render with every engine and show where they differ", run_compare, request_options),
 }
@@ -412,10 +533,15 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, command in COMMANDS.items():
         description = f"{command.what[0].upper()}{command.what[1:]}."
-        added = commands.add_parser(name, help=command.what, description=description, epilog=TEMPLATE_HELP)
-        added.add_argument("template", metavar="TEMPLATE", help="what to read the template from, see below")
+        epilog = None if command.templates == 0 else TEMPLATE_HELP
+        added = commands.add_parser(name, help=command.what, description=description, epilog=epilog)
+        if command.templates is None:
+            added.add_argument("template", metavar="TEMPLATE", help="what to read the template from, see below")
+        elif command.templates:
+            added.add_argument("template", metavar="TEMPLATE", nargs=command.templates, help="see below; or a folder")
         command.options(added)
-        added.add_argument("--variant", metavar="NAME", help="a named template of the model, such as tool_use")
+        if command.templates != 0:
+            added.add_argument("--variant", metavar="NAME", help="a named template of the model, such as tool_use")
         added.add_argument("--json", action="store_true", help="print JSON")
         added.set_defaults(run=command.run)
     return top

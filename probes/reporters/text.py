@@ -9,8 +9,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from probes.comparing import Comparison
+    from probes.linting import LintResult
     from probes.prefix import LawResult
     from probes.report import Finding, Observation, ProbeReport
+    from probes.rules import Rule
 
 WIDTH = 79
 
@@ -73,6 +75,58 @@ def prefix_text(results: Iterable[LawResult]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def lint_text(results: Iterable[LintResult]) -> str:
+    """The findings of each template, then what was not evaluated, then how many there are."""
+    lines: list[str] = []
+    counts = {"error": 0, "warning": 0, "info": 0}
+    results = list(results)
+    for result in results:
+        if result.findings or result.not_evaluated:
+            lines.append(result.name)
+        for found in result.findings:
+            counts[found.severity] += 1
+            lines += _finding(found)
+        whys: dict[str, list[str]] = {}
+        for missing in result.not_evaluated:
+            whys.setdefault(missing.why, []).append(missing.what.removeprefix("rule "))
+        for why, what in whys.items():
+            lines += _wrapped(f"{', '.join(what)}: {why}", "           ", "  not evaluated: ")
+    said = ", ".join(f"{count} {severity}" for severity, count in counts.items())
+    exempt = sum(len(result.exempt) for result in results)
+    templates = "1 template" if len(results) == 1 else f"{len(results)} templates"
+    lines.append(f"{templates}: {said}" + (f"; {exempt} left out" if exempt else ""))
+    return "\n".join(lines) + "\n"
+
+
+def rules_text(rules: Iterable[Rule]) -> str:
+    """A table of rules; those in preview are marked."""
+    lines = []
+    for rule in rules:
+        mark = " (preview)" if rule.preview else ""
+        lines.append(f"{rule.code}  {rule.severity:7}  {rule.name}{mark}")
+        lines += _wrapped(rule.summary, " " * 16)
+    return "\n".join(lines) + "\n"
+
+
+def rule_text(rule: Rule) -> str:
+    """All that is to be said of one rule, with the templates that show it."""
+    mark = ", in preview" if rule.preview else ""
+    lines = [f"{rule.code} {rule.name} ({rule.severity}{mark}; needs {NEEDED[rule.needs]})", ""]
+    for paragraph in rule.documentation.strip().split("\n\n"):
+        lines += [*_wrapped(" ".join(paragraph.split()), ""), ""]
+    for what, template in (("it hits", rule.triggers), ("repaired", rule.repaired), ("healthy", rule.healthy)):
+        lines += [f"{what}:", "", *(f"    {line}" for line in template.splitlines()), ""]
+    return "\n".join(lines[:-1]) + "\n"
+
+
+NEEDED = {
+    "source": "the text alone",
+    "renders": "a template that loads",
+    "tokens": "token data",
+    "files": "the files beside the template",
+}
+
+
 def _wrapped(text: str, indent: str, first: str | None = None) -> list[str]:
     return textwrap.wrap(
         text, WIDTH, initial_indent=indent if first is None else first, subsequent_indent=indent, break_long_words=False
@@ -110,6 +164,7 @@ def _findings(report: ProbeReport) -> Iterator[str]:
 def _finding(found: Finding) -> Iterator[str]:
     place = f" (line {found.line})" if found.line is not None else ""
     yield from _wrapped(f"{found.message}{place}", "           ", f"  {found.severity:7} {found.code} {found.name}: ")
+    yield from _wrapped(f"on {', '.join(found.engines)}", "           ")
     yield from _wrapped(f"-> {found.suggestion}", "           ")
 
 

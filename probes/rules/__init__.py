@@ -13,6 +13,8 @@ from probes.rules.base import CODE, Facts, Hit, Rule, finding
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+NEED_UPSTREAM = frozenset({"PK301"})
+"""Of the rules that need other files, those that need the base model's template."""
 _ORDER = {"error": 0, "warning": 1, "info": 2}
 
 
@@ -84,6 +86,10 @@ def _cannot_run(rule: Rule, facts: Facts) -> NotEvaluated | None:
         return NotEvaluated(
             what=what, why="needs token data", how="probe a model folder, a tokenizer_config.json or a GGUF file"
         )
+    if rule.code in NEED_UPSTREAM:
+        if facts.upstream is not None:
+            return None
+        return NotEvaluated(what=what, why="needs an upstream repository", how="--upstream TEMPLATE")
     if rule.needs == "files" and facts.files is None:
         return NotEvaluated(what=what, why="needs the files beside the template", how="probe the model folder")
     return None

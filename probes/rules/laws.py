@@ -1,0 +1,63 @@
+"""What a broken law of prefix stability is as a finding."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from probes.prefix import asker
+from probes.rules.base import Hit
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from probes.report import Law, Severity
+    from probes.rules.base import Facts
+
+CAUSES = {
+    "clock": "the clock is read",
+    "keys_sorted": "keys are sorted",
+    "generation_prompt_differs": "the generation prompt begins otherwise than the turn in the history",
+    "reasoning_dropped": "reasoning is dropped",
+    "system_text_moves": "the system text moves",
+    "tools_move": "the tools move",
+    "history_trimmed": "history is left out",
+    "last_turn_differs": "a message is written otherwise while it is the last",
+    "end_differs": "what stands behind the last message changes",
+}
+
+
+def broken(facts: Facts, law: str) -> Law | None:
+    """The law of this name where it was asked and is broken."""
+    laws = facts.prefix.laws if facts.prefix is not None else []
+    return next((found for found in laws if found.law == law and found.holds is False), None)
+
+
+def cause_of(law: Law) -> str:
+    """The `cause` of hits: what breaks several laws is one defect."""
+    return f"prefix: {law.cause}"
+
+
+def why(law: Law) -> str:
+    return CAUSES.get(law.cause or "", law.cause or "for an unknown reason")
+
+
+def broken_laws(facts: Facts, laws: Mapping[str, str], severity: Severity) -> list[Hit]:
+    """A hit for each of `laws` that is broken; the value says what is added to the conversation."""
+    hits: list[Hit] = []
+    path = asker(facts.renders).path
+    for name, added in laws.items():
+        law = broken(facts, name)
+        if law is None or any(hit.cause == cause_of(law) for hit in hits):
+            continue
+        measure = f"of {law.of} {law.unit.replace('_', ' ')} {law.shared} stay"
+        hits.append(
+            Hit(
+                message=f"{added} changes the prompt before it: {why(law)}; {measure}",
+                engines=[path],
+                line=law.line,
+                evidence=law.evidence,
+                severity=severity,
+                cause=cause_of(law),
+            )
+        )
+    return hits

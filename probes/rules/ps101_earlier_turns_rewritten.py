@@ -1,0 +1,54 @@
+"""A new turn of the user changes text that stands before it.
+
+What it does: takes the prefix laws `next-user-turn` and `tool-loop-to-next-user` and says how much of the prompt stays,
+why it changes and in which line of the template.
+
+Why it is bad: servers keep the KV cache of a prompt as far as the next one begins alike. What is rewritten near the
+start is computed again, in a long conversation for seconds, on every turn.
+
+Example: reasoning that is printed for the last answer and dropped for earlier ones; tools in the last user's turn.
+
+Use instead: what was written once stays as it was, or a switch that keeps it (`preserve_thinking`, `clear_thinking`).
+
+References: prompt caching of llama-server (`cache_prompt`) and vLLM (automatic prefix caching). Dropping earlier
+reasoning is how many models were trained: there it is a price to know, not a mistake.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from probes.rules.base import Hit, Rule
+from probes.rules.laws import broken_laws
+
+if TYPE_CHECKING:
+    from probes.rules.base import Facts
+
+LAWS = {"next-user-turn": "a new question", "tool-loop-to-next-user": "a question after a tool loop"}
+
+
+def check(facts: Facts) -> list[Hit]:
+    return broken_laws(facts, LAWS, "warning")
+
+
+RULE = Rule(
+    code="PS101",
+    name="earlier-turns-rewritten",
+    severity="warning",
+    summary="A new user turn changes text before it; measure, cause and line.",
+    suggestion="write a turn the same way whatever follows it, or give callers a switch that does",
+    check=check,
+    triggers=(
+        "{% for m in messages %}<|{{ m.role }}|>{% if m.reasoning_content and loop.index0 >= messages | length - 2 %}"
+        "<think>{{ m.reasoning_content }}</think>{% endif %}{{ m.content }}<|end|>\n{% endfor %}"
+    ),
+    repaired=(
+        "{% for m in messages %}<|{{ m.role }}|>{% if m.reasoning_content %}"
+        "<think>{{ m.reasoning_content }}</think>{% endif %}{{ m.content }}<|end|>\n{% endfor %}"
+    ),
+    healthy=(
+        "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+        "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+    ),
+    documentation=__doc__,
+)

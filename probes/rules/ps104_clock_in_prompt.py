@@ -1,0 +1,94 @@
+"""The prompt depends on the clock.
+
+What it does: renders the same request at other moments; says where the date stands, how finely it is written and which
+variable pins it. A constant that a template prints in place of a date is told too.
+
+Why it is bad: at midnight, or at every second, all prompts change from the place of the date on, and every cache is
+lost; a test that compares prompts fails on another day. A constant date is wrong every day but one.
+
+Example: `Today is {{ strftime_now('%d %B %Y') }}` at the start of the system turn.
+
+Use instead: a variable with the clock as its default, as far to the end of the prompt as the model was trained to see
+it: `{{ date_string if date_string is defined else strftime_now('%d %b %Y') }}`.
+
+References: `strftime_now` of transformers' chat templates; llama.cpp sends the time of day with each request.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from probes import canaries
+from probes.rules.base import Hit, Rule
+from probes.rules.laws import broken, cause_of
+
+if TYPE_CHECKING:
+    from probes.report import Severity
+    from probes.rules.base import Facts
+
+NEAR_END = 0.8
+"""From this part of a short conversation's prompt on a date counts as standing at the end."""
+CONSTANT = re.compile(
+    r"(?:set\s+(?P<name>\w*(?:date|today|time)\w*)\s*=\s*|(?P<other>\w*(?:date|today)\w*)\s*\|\s*default\(\s*)"
+    r"(['\"])(?P<date>(?:\d{1,2}|[A-Z][a-z]{2,8})[ .,-]+(?:\d{1,2}|[A-Z][a-z]{2,8})[ .,-]+\d{4}|\d{4}-\d\d-\d\d)\3"
+)
+
+
+def check(facts: Facts) -> list[Hit]:
+    look = facts.look
+    if look.bare is None:
+        return []
+    clock = look.shape.clock
+    if clock is None:
+        return _constant(facts)
+    law = broken(facts, "another-day")
+    prompt = look.ask(canaries.user_only, canaries.USER)
+    at_end = law is None or clock.at >= NEAR_END * max(len(one.text) for one in prompt)
+    severity: Severity = "info" if at_end else "warning"
+    pinned = f"; the variable {clock.pinned_by} pins it" if clock.pinned_by else "; no variable pins it"
+    where = f"from character {clock.at} on the prompt depends on the {clock.resolution}"
+    return [
+        Hit(
+            message=f"{where}{pinned}",
+            engines=list(look.paths),
+            line=clock.line,
+            evidence=law.evidence if law is not None else [look.cite(prompt[0])],
+            severity=severity,
+            cause="prefix: clock" if law is None else cause_of(law),
+        )
+    ]
+
+
+def _constant(facts: Facts) -> list[Hit]:
+    """A date that the author wrote down, printed unless the caller gives another."""
+    found = CONSTANT.search(facts.source)
+    if found is None:
+        return []
+    name = found["name"] or found["other"]
+    shown = [one for one in facts.look.ask(canaries.system_user, canaries.USER) if found["date"] in one.text]
+    if not shown:
+        return []
+    message = f"the date {found['date']!r} is a constant of the template; the variable {name} replaces it"
+    line = facts.source.count("\n", 0, found.start()) + 1
+    return [facts.look.hit(message, shown, severity="info", line=line, cause="constant date")]
+
+
+RULE = Rule(
+    code="PS104",
+    name="clock-in-prompt",
+    severity="warning",
+    summary="The text depends on the clock; position, resolution and the variable that pins it.",
+    suggestion="give the date a variable, and send that variable where prompts must not change",
+    check=check,
+    triggers=(
+        "<|system|>Now: {{ strftime_now('%d %b %Y %H:%M:%S') }}\n"
+        "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}<|end|>\n{% endfor %}"
+    ),
+    repaired="<|system|>\n{% for m in messages %}<|{{ m.role }}|>{{ m.content }}<|end|>\n{% endfor %}",
+    healthy=(
+        "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+        "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+    ),
+    documentation=__doc__,
+)

@@ -1,0 +1,133 @@
+"""The same request renders differently on the two engines, or on one of them only.
+
+What it does: renders every conversation of the set with the bare template on both engines, finds the first character at
+which they part, and the line of the template that writes it.
+
+Why it is bad: a template is written and tested with one engine, and the model is run with another. Of two different
+prompts at least one is not what the model was trained on.
+
+Example: a slice of a string (llama.cpp counts bytes), `{{ value }}` of null or of a list, a list changed with `append`,
+which transformers refuses.
+
+Use instead: what both engines read alike; `jinjarun compare` shows a request on every path.
+
+References: Jinja2 3.1.6 in transformers' sandbox; common/jinja of llama.cpp.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from jinjarun.errors import quote
+from probes.chats import CHATS
+from probes.renders import APPLY, LLAMA_RAW, LLAMA_SERVER, RAW
+from probes.rules.base import Hit, Rule
+from probes.shape.texts import shared
+
+if TYPE_CHECKING:
+    from probes.chats import Chat
+    from probes.renders import Outcome
+    from probes.rules.base import Facts
+
+CONTEXT = 25
+CAUSES = {
+    "call-null-content": "null content beside calls",
+    "call-string-args": "arguments as string",
+    "typed-content": "text parts",
+    "typed-two-parts": "text parts",
+    "developer": "developer role",
+    "nested-args": "scalar arguments of calls",
+    "parallel-calls": "parallel calls",
+}
+"""Conversation -> the cause under which another rule has the same defect."""
+
+
+def check(facts: Facts) -> list[Hit]:
+    renders = facts.renders
+    if renders.loads(RAW) is not None or renders.loads(LLAMA_RAW) is not None:
+        return []
+    hits: dict[str, list[Hit]] = {}
+    for name, build in CHATS.items():
+        if name == "empty":
+            continue
+        ours, theirs = renders.render(RAW, build()), renders.render(LLAMA_RAW, build())
+        if ours.limited or theirs.limited or (ours.ok == theirs.ok and ours.text == theirs.text):
+            continue
+        hit = _hit(facts, name, build(), ours, theirs)
+        hits.setdefault(hit.cause or "", []).append(hit)
+    return [_joined(same) for same in hits.values()]
+
+
+def _hit(facts: Facts, name: str, chat: Chat, ours: Outcome, theirs: Outcome) -> Hit:
+    if ours.text is not None and theirs.text is not None:
+        at = shared(ours.text, theirs.text)
+        left, right = (text[max(0, at - CONTEXT) : at + CONTEXT] for text in (ours.text, theirs.text))
+        message = f"transformers writes {quote(left)!r}, llama.cpp {quote(right)!r}"
+        line = _line(facts, chat, at)
+        cite = facts.book.cite(chat, RAW, "differs", excerpt=left, span=(at, at + len(left)), line=line)
+    else:
+        failed = ours if ours.text is None else theirs
+        assert failed.error is not None
+        engine, path = ("transformers", RAW) if ours.text is None else ("llama.cpp", LLAMA_RAW)
+        other = "llama.cpp" if ours.text is None else "transformers"
+        message = f"{other} renders, {engine} fails: {quote(failed.error.message)[:100]}"
+        line = failed.error.line
+        cite = facts.book.cite(chat, path, "raised", excerpt=failed.error.message, line=line)
+    served = facts.renders.render(APPLY, chat), facts.renders.render(LLAMA_SERVER, chat)
+    alike = served[0].ok and served[0].text == served[1].text
+    return Hit(
+        message=f"{message} ({name})",
+        engines=[RAW, LLAMA_RAW],
+        not_on=[APPLY, LLAMA_SERVER] if alike else [],
+        line=line,
+        evidence=[cite],
+        severity="warning",
+        cause=CAUSES.get(name) or f"engines differ in line {line}",
+    )
+
+
+def _line(facts: Facts, chat: Chat, at: int) -> int | None:
+    """The line of the template that wrote what differs on transformers."""
+    line = None
+    for span in facts.renders.spans(RAW, chat).spans:
+        if found := re.fullmatch(r"line (\d+)", span.origin):
+            line = int(found[1])
+        if span.end > at and line is not None:
+            return line
+    return line
+
+
+def _joined(same: list[Hit]) -> Hit:
+    """One hit for what has one cause: the gravest, which counts the others."""
+    first = min(same, key=lambda hit: bool(hit.not_on))
+    if len(same) == 1:
+        return first
+    more = len(same) - 1
+    return Hit(
+        message=f"{first.message[:-1]} and {more} more)",
+        engines=first.engines,
+        not_on=first.not_on,
+        line=first.line,
+        evidence=[key for hit in same[:3] for key in hit.evidence],
+        severity="warning",
+        cause=first.cause,
+    )
+
+
+RULE = Rule(
+    code="PT101",
+    name="engines-differ",
+    severity="warning",
+    summary="The same request renders differently, or only in one engine; first difference and its line.",
+    suggestion="write it in a way that both engines read alike; jinjarun compare shows both",
+    check=check,
+    triggers="{% for m in messages %}<|{{ m.role }}|>{{ m.content[:5] }}|{{ m.content | length }}<|end|>\n{% endfor %}",
+    repaired="{% for m in messages %}<|{{ m.role }}|>{{ m.content | trim }}<|end|>\n{% endfor %}",
+    healthy=(
+        "{% for m in messages %}<|im_start|>{{ m.role }}\n{% if m.content is string %}{{ m.content }}{% else %}"
+        "{% for part in m.content or [] %}{{ part.text }}{% endfor %}{% endif %}"
+        "{% for c in m.tool_calls or [] %}{{ c.function | tojson }}{% endfor %}<|im_end|>\n{% endfor %}"
+    ),
+    documentation=__doc__,
+)

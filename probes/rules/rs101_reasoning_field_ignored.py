@@ -1,0 +1,88 @@
+"""The template writes marks of reasoning, and no field in which clients send it is printed.
+
+What it does: looks for the reasoning of a last answer, of an earlier one and of a message that calls tools, in each of
+the fields that clients and servers use: reasoning_content, reasoning, thinking and others.
+
+Why it is bad: servers hand reasoning out in a field of its own, and clients send it back there. A template that reads
+only tags inside the text never sees it, so the model never sees how it came to its call.
+
+Example: `{% set content = message.content.split('</think>')[-1] %}` and nothing that reads a field.
+
+Use instead: print `message.reasoning_content` between the tags while the turn with its tools goes on.
+
+References: `reasoning_content` of DeepSeek's API and llama-server, `reasoning` of vLLM and OpenRouter; transformers
+fills `reasoning_content` and `thinking` from whichever field is there.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from probes import canaries
+from probes.canaries import REASONING_FIELDS, say
+from probes.renders import LLAMA_SERVER
+from probes.rules.base import Hit, Rule
+
+if TYPE_CHECKING:
+    from probes.canaries import Form
+    from probes.chats import Chat
+    from probes.rules.base import Facts
+
+MARK = re.compile(
+    r"<[|/]?(?:think|thinking|thought|reasoning)\b[^<>\n]*>|\[/?THINK\]|<\|channel\|?>(?:analysis|thought)"
+)
+
+
+def check(facts: Facts) -> list[Hit]:
+    look = facts.look
+    mark = MARK.search(facts.source)
+    if mark is None or look.bare is None:
+        return []
+    asked = [one for build in (canaries.reasoning_in_loop, _earlier) for one in look.ask(build)]
+    asked += [one for one in look.ask(_last) if one.path != LLAMA_SERVER]  # the server writes a last answer itself
+    ours = [canaries.reasoning_under(name) for name in REASONING_FIELDS]
+    printing = {one.path for one in asked if any(text in one.text for text in ours)}
+    silent = [one for one in look.ask(canaries.reasoning, canaries.ANSWER) if one.outcome.ok]
+    bad = [one for one in silent if one.path not in printing]
+    if not bad or not any(one.path == look.bare for one in bad):
+        return []
+    good = [one for one in silent if one.path in printing]
+    message = f"{mark[0]!r} is written, and none of {', '.join(REASONING_FIELDS)} is printed"
+    line = facts.source.count("\n", 0, mark.start()) + 1
+    return [look.hit(message, bad, good, severity="warning", line=line, cause="reasoning field")]
+
+
+def _last(form: Form) -> Chat:
+    """Reasoning of the last message, under every name."""
+    answer = say("assistant", canaries.ANSWER, **canaries.fields_of(REASONING_FIELDS, canaries.REASONING))
+    return form.chat([say("user", canaries.USER), answer], add_generation_prompt=False)
+
+
+def _earlier(form: Form) -> Chat:
+    return canaries.reasoning(form, REASONING_FIELDS)
+
+
+RULE = Rule(
+    code="RS101",
+    name="reasoning-field-ignored",
+    severity="warning",
+    summary="None of the known reasoning fields is printed although the template writes reasoning markers.",
+    suggestion="print reasoning_content between the markers of reasoning",
+    check=check,
+    triggers=(
+        "{% for m in messages %}<|{{ m.role }}|>{{ m.content.split('</think>')[-1] }}<|end|>\n{% endfor %}"
+        "{% if add_generation_prompt %}<|assistant|><think>\n{% endif %}"
+    ),
+    repaired=(
+        "{% for m in messages %}<|{{ m.role }}|>"
+        "{% if m.reasoning_content %}<think>\n{{ m.reasoning_content }}</think>{% endif %}"
+        "{{ m.content.split('</think>')[-1] }}<|end|>\n{% endfor %}"
+        "{% if add_generation_prompt %}<|assistant|><think>\n{% endif %}"
+    ),
+    healthy=(
+        "{% for m in messages %}<|im_start|>{{ m.role }}\n{% if loop.last and m.reasoning_content %}<think>\n"
+        "{{ m.reasoning_content }}\n</think>\n\n{% endif %}{{ m.content }}<|im_end|>\n{% endfor %}"
+    ),
+    documentation=__doc__,
+)

@@ -1,0 +1,76 @@
+"""Two calls in one turn fail, or only one of them is printed, or they run together.
+
+What it does: sends one message with two calls, and their results, where one call alone is written.
+
+Why it is bad: models call several tools at once, and a client sends back what it got. Of a call that is not printed the
+model sees only a result that belongs to nothing.
+
+Example: `{{ message.tool_calls[0].function | tojson }}`.
+
+Use instead: a loop over the calls with something between them; or `raise_exception('only one call in a turn')`.
+
+References: `parallel_tool_calls` of OpenAI's chat API; Llama 3.1's template refuses two calls, which is a contract.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jinjarun.errors import quote
+from probes import canaries
+from probes.rules.base import Hit, Rule
+from probes.rules.looking import fates
+
+if TYPE_CHECKING:
+    from probes.rules.base import Facts
+
+
+def check(facts: Facts) -> list[Hit]:
+    look = facts.look
+    alone = {one.path for one in fates(look.ask_calls(canaries.one_call, canaries.VALUE), "written")}
+    asked = look.ask_calls(canaries.parallel_calls, canaries.VALUE, canaries.SECOND_VALUE)
+    asked = [one for one in asked if one.path in alone]
+    good = fates(asked, "written")
+    if lost := fates(asked, "lost"):
+        return [look.hit("of two calls only one is written", lost, good, severity="error", cause="parallel calls")]
+    if failed := fates(asked, "raised"):
+        message = f"two calls in one turn fail: {quote(failed[0].error)[:120]}"
+        return [look.hit(message, failed, good, severity="error", cause="parallel calls")]
+    glued = [one for one in good if _run_together(one.text)]
+    if glued:
+        good = [one for one in good if one not in glued]
+        message = "two calls are written with nothing between them"
+        return [look.hit(message, glued, good, severity="error", cause="parallel calls")]
+    return []
+
+
+def _run_together(text: str) -> bool:
+    """Whether the name of the second call stands directly behind the arguments of the first."""
+    between = text[text.rfind(canaries.VALUE) + len(canaries.VALUE) : text.rfind(canaries.SECOND_VALUE)]
+    name = between.find(canaries.SECOND_TOOL)
+    return name >= 0 and not between[:name].strip("\"}{' ")
+
+
+RULE = Rule(
+    code="TL106",
+    name="parallel-calls-broken",
+    severity="error",
+    summary="Two calls in a turn fail, or only one is printed, or they run together.",
+    suggestion="loop over tool_calls, or refuse more than one with raise_exception",
+    check=check,
+    triggers=(
+        "{% for m in messages %}<|{{ m.role }}|>{{ m.content or '' }}"
+        "{% if m.tool_calls %}<call>{{ m.tool_calls[0].function | tojson }}</call>{% endif %}<|end|>\n{% endfor %}"
+    ),
+    repaired=(
+        "{% for m in messages %}<|{{ m.role }}|>{{ m.content or '' }}"
+        "{% for c in m.tool_calls or [] %}<call>{{ c.function | tojson }}</call>{% endfor %}<|end|>\n{% endfor %}"
+    ),
+    healthy=(
+        "{% for m in messages %}{% if m.tool_calls and m.tool_calls | length != 1 %}"
+        "{{ raise_exception('only one tool call at once') }}{% endif %}<|start_header_id|>{{ m.role }}"
+        "<|end_header_id|>\n\n{{ m.content or '' }}{% if m.tool_calls %}{{ m.tool_calls[0].function | tojson }}"
+        "{% endif %}<|eot_id|>{% endfor %}"
+    ),
+    documentation=__doc__,
+)

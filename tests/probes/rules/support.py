@@ -1,0 +1,35 @@
+"""A template under one rule, with the token data or the upstream template that the rule needs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from probes.linting import LintResult, lint
+from tests.probes.token_files import CHATML, SPECIAL, model_folder, opened
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from jinjarun.sources import TokenData
+    from probes.rules import Rule
+
+TOKENS: dict[str, dict[str, Any]] = {
+    "ST201": {"eos": "<|endoftext|>", "stops": SPECIAL.index("<|endoftext|>")},
+    "ST202": {"eos": "<|im_end|>"},
+    "ST203": {"bos": "<s>", "eos": "</s>", "prepends": "<s>"},
+    "ST204": {"eos": "</s>"},
+}
+"""What the model folder of each rule that needs token data says."""
+
+
+def token_data(rule: Rule, folder: Path) -> TokenData | None:
+    """The tokens that the rule needs, None where it needs none."""
+    return opened(model_folder(folder, CHATML, **TOKENS[rule.code]))[1] if rule.needs == "tokens" else None
+
+
+def linted(rule: Rule, template: str, folder: Path) -> LintResult:
+    """The template under this rule alone, in preview or not."""
+    upstream = rule.repaired if rule.code == "PK301" else None
+    return lint(
+        template, select=[rule.code], preview=True, tokens=token_data(rule, folder), upstream=upstream, name="t.jinja"
+    )
