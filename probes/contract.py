@@ -7,12 +7,12 @@ from typing import Literal
 
 from jinjarun.errors import QUOTE_LIMIT, TemplateRaised, quote
 from probes import canaries as c
-from probes.chats import CHATS, Chat, conversation
+from probes.chats import Chat, conversation
 from probes.judging import argument_style, fate_of
 from probes.renders import LLAMA_RAW, RAW, Outcome, Renders, dialect_of
 from probes.report import Contract, Raise, ReasoningInput, ToolArguments
 from probes.switches import switches
-from probes.witness import Verdict, Witness, made
+from probes.witness import Verdict, Witness, made, witness_of
 
 Same = Literal["same_as_absent", "differs", "unknown"]
 
@@ -50,7 +50,7 @@ def contract(renders: Renders) -> Contract | None:
     path = next((path for path in (RAW, LLAMA_RAW) if renders.loads(path) is None), None)
     if path is None:
         return None
-    witness = Witness(renders, path)
+    witness = witness_of(renders, path)
     users = _two_users(witness)
     return Contract(
         roles=_roles(witness),
@@ -253,15 +253,20 @@ def _raises(witness: Witness) -> list[Raise]:
     if not sites:
         return []
     found: dict[tuple[str, int | None], str] = {}
-    for name, build in (CHATS | c.MALFORMED).items():
-        if name in c.MALFORMED and not _open_sites(sites, found):
+    for name, outcome in witness.renders.named(witness.path).items():
+        _note(found, name, outcome)
+    for name, build in c.MALFORMED.items():
+        if not _open_sites(sites, found):
             break
-        error = witness.ask(build()).error
-        if isinstance(error, TemplateRaised):
-            found.setdefault((error.message, error.line), name)
+        _note(found, name, witness.ask(made(build, witness.form)))
     told = [Raise(message=message, line=line, triggered_by=name) for (message, line), name in found.items()]
     told += [Raise(message=quote(text), line=line, triggered_by=None) for text, line in _open_sites(sites, found)]
     return sorted(told, key=lambda raised: (raised.line or 0, raised.message))
+
+
+def _note(found: dict[tuple[str, int | None], str], name: str, outcome: Outcome) -> None:
+    if isinstance(outcome.error, TemplateRaised):
+        found.setdefault((outcome.error.message, outcome.error.line), name)
 
 
 def _sites(source: str) -> list[tuple[str, int]]:

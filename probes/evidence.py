@@ -12,7 +12,7 @@ from jinjarun.errors import JinjarunError
 from probes.disagreements import why_caps_differ
 from probes.renders import APPLY, LLAMA_RAW, LLAMA_SERVER, PATHS, RAW, EvidenceBook, Renders
 from probes.report import Observation
-from probes.witness import Verdict, Witness
+from probes.witness import Verdict, Witness, witness_of
 
 EVIDENCE_SHOWN = 2
 """Pieces of evidence that an answer cites on its main path."""
@@ -94,11 +94,9 @@ REPAIRED: dict[str, frozenset[str]] = {
 
 def observe(renders: Renders, book: EvidenceBook) -> dict[str, Observation]:
     """The answers to all QUESTIONS, `unknown` where a path does not load the template or renders nothing."""
-    witnesses: dict[str, Witness] = {}
     verdicts: dict[str, dict[str, Verdict]] = {}
     for path, bare in ((RAW, None), (LLAMA_RAW, None), (LLAMA_SERVER, LLAMA_RAW), (APPLY, RAW)):
-        witnesses[path] = Witness(renders, path, None if bare is None else witnesses[bare])
-        verdicts[path] = _verdicts(witnesses[path], verdicts.get(bare or RAW))
+        verdicts[path] = _verdicts(witness_of(renders, path), verdicts.get(bare or RAW))
     main = next((path for path in PATHS if renders.loads(path) is None), RAW)
     caps = renders.caps
     flags = {} if isinstance(caps, JinjarunError) else caps.to_dict()

@@ -30,6 +30,7 @@ DUMP = re.compile(
     r"""|['"]type\\?['"]\s*:\s*\\?['"](?:text|image|image_url|audio|input_audio|audio_url)\\?['"]"""
 )
 """The keys by which a printed message or content part is known, as JSON, as Python's repr, or quoted once more."""
+AS_REPR, AS_JSON = (re.compile(rf"{quote}{PARAMETER}{quote}\s*:") for quote in "'\"")
 NOTHING_PRINTED = re.compile(r"\b(?:None|null|none|undefined)\b")
 
 
@@ -102,9 +103,9 @@ def argument_style(text: str) -> Style:
     object, or JSON quoted a second time."""
     if f'{PARAMETER}\\"' in text:
         return "escaped"
-    if re.search(rf"'{PARAMETER}'\s*:", text):
+    if AS_REPR.search(text):
         return "repr"
-    return "json" if re.search(rf'"{PARAMETER}"\s*:', text) else "own"
+    return "json" if AS_JSON.search(text) else "own"
 
 
 def prints_nothing_as_text(text: str, other: str) -> bool:
@@ -130,4 +131,4 @@ def complaint(outcome: Outcome) -> str:
     error = outcome.error
     assert error is not None
     line = "" if error.line is None else f" (line {error.line})"
-    return f"fails: {quote(error.message)[:120]}{line}"
+    return f"fails: {quote(error.message[:120])}{line}"

@@ -72,7 +72,9 @@ class Renders:
         self.count = 0
         self.steps_max = 0
         self.reached: dict[str, bytearray] = {}
-        self._outcomes: dict[tuple[str, str], Outcome] = {}
+        self.witnesses: dict[str, Any] = {}
+        """What `witness.witness_of` keeps, by path."""
+        self._outcomes: dict[tuple[str, str, object], Outcome] = {}
         self._templates: dict[str, Template | JinjarunError] = {}
 
     def template(self, dialect: str) -> Template | JinjarunError:
@@ -101,15 +103,24 @@ class Renders:
 
     def render(self, path: str, chat: Chat, *, now: datetime | float | None = None) -> Outcome:
         """What `path` gives for `chat`; `now` where the question is about the clock."""
-        key = (path, json.dumps([chat, str(now)], sort_keys=False, ensure_ascii=False))
+        key = (path, repr(chat), now)
         if key not in self._outcomes:
             self.count += 1
             self._outcomes[key] = self._render(path, chat, self.now if now is None else now, spans=False)
         return self._outcomes[key]
 
+    def named(self, path: str) -> dict[str, Outcome]:
+        """What was rendered on `path` so far, by the names of the conversations, where they have one."""
+        found = {
+            _names().get(chat): outcome
+            for (at, chat, now), outcome in self._outcomes.items()
+            if at == path and now is None
+        }
+        return {name: outcome for name, outcome in found.items() if name is not None}
+
     def spans(self, path: str, chat: Chat) -> Outcome:
         """The same with the origin of every character; raw paths only."""
-        key = (path + "+spans", json.dumps(chat, sort_keys=False, ensure_ascii=False))
+        key = (path + "+spans", repr(chat), None)
         if key not in self._outcomes:
             self.count += 1
             self._outcomes[key] = self._render(path, chat, self.now, spans=True)
@@ -239,7 +250,7 @@ def body_of(chat: Chat) -> dict[str, Any]:
 
 def name_of(chat: Chat) -> str | None:
     """The name of exactly this conversation, in the set or among those of probing."""
-    return _names().get(json.dumps(chat, ensure_ascii=False))
+    return _names().get(repr(chat))
 
 
 _NAMES: dict[str, str] = {}
@@ -247,5 +258,5 @@ _NAMES: dict[str, str] = {}
 
 def _names() -> Mapping[str, str]:
     if not _NAMES:
-        _NAMES.update({json.dumps(build(), ensure_ascii=False): name for name, build in EVERY.items()})
+        _NAMES.update({repr(build()): name for name, build in reversed(EVERY.items())})
     return _NAMES

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, Literal
 
 from jinjarun.errors import quote
@@ -10,7 +9,7 @@ from probes import canaries as c
 from probes.chats import Chat
 from probes.renders import Outcome
 from probes.report import Variable
-from probes.variables import assigned_names, caller_variables
+from probes.variables import assigned_names, compared_strings
 from probes.witness import Witness, made
 
 Kind = Literal["boolean", "string", "number", "object", "unknown"]
@@ -30,7 +29,7 @@ def switches(witness: Witness) -> list[Variable]:
     source = witness.renders.source
     own = assigned_names(source)
     found = []
-    for name in caller_variables(source, witness.names)[:MOST_VARIABLES]:
+    for name in witness.variables[:MOST_VARIABLES]:
         variable = _Toggled(witness, name).variable()
         if variable.effect != NO_EFFECT or name not in own:
             found.append(variable)
@@ -77,16 +76,7 @@ class _Toggled:
 
     def _literals(self) -> list[str]:
         """The strings that the template compares the variable with."""
-        source = self.witness.renders.source
-        found: dict[str, None] = {}
-        for pattern in (
-            rf"(?<![\w.]){self.name}(?:\s*\|\s*\w+)*\s*(?:==|!=)\s*(['\"])([^'\"]*)\1",
-            rf"(['\"])([^'\"]*)\1\s*(?:==|!=)\s*{self.name}\b",
-        ):
-            found |= dict.fromkeys(match[1] for match in re.findall(pattern, source))
-        for listed in re.findall(rf"(?<![\w.]){self.name}\s*(?:not\s+)?in\s*[\[(]([^\])]*)[\])]", source):
-            found |= dict.fromkeys(match[1] for match in re.findall(r"(['\"])([^'\"]*)\1", listed))
-        return list(found)[:MOST_LITERALS]
+        return compared_strings(self.witness.renders.source).get(self.name, [])[:MOST_LITERALS]
 
     def _with(self, chat: Chat, value: Any) -> Outcome:
         return self.witness.ask(_setting(chat, self.name, value))

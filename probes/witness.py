@@ -24,7 +24,7 @@ from probes.judging import (
     prints_nothing_as_text,
     show,
 )
-from probes.renders import APPLY, Outcome, Renders, dialect_of
+from probes.renders import APPLY, LLAMA_RAW, LLAMA_SERVER, RAW, Outcome, Renders, dialect_of
 from probes.report import Answer
 from probes.variables import caller_variables
 
@@ -115,6 +115,11 @@ class Witness:
         template = self.renders.template(dialect_of(self.path))
         return frozenset() if isinstance(template, JinjarunError) else template.names
 
+    @cached_property
+    def variables(self) -> list[str]:
+        """The names of the variables that only the caller can have set."""
+        return self.bare.variables if self.bare is not None else caller_variables(self.renders.source, self.names)
+
     def reads(self, observation: str) -> bool:
         """Whether the source names what one of IN_SOURCE needs."""
         if observation == "generation_mask":
@@ -158,7 +163,7 @@ class Witness:
         """The form with the fewest variables of the caller under which a user message is written."""
         if self.bare is not None:
             return self.bare.form
-        chosen = [(name, c.VARIABLE) for name in caller_variables(self.renders.source, self.names)]
+        chosen = [(name, c.VARIABLE) for name in self.variables]
         if not chosen or not self._writes_user(chosen):
             return None
         for variable in list(chosen):
@@ -397,7 +402,9 @@ class Witness:
     def keeping(self) -> dict[str, Any]:
         """The variables of this template that may keep the reasoning of earlier turns, set to do so."""
         found = {name: value for name, value in KEEP_REASONING.items() if name in self.names}
-        for name in sorted(self.names - found.keys()):
+        for name in self.variables:
+            if name in found:
+                continue
             if KEEPS.search(name):
                 found[name] = True
             elif DROPS.search(name):
@@ -608,6 +615,19 @@ class Witness:
         if at >= 0 and any(start <= at and end <= stop for start, stop in rendered.generations or ()):
             return Verdict("yes", "a generation block writes the answer", (self._look(chat, "written", c.ANSWER),))
         return Verdict("no", "no generation block writes the answer", (self._look(chat, "lost", c.ANSWER),))
+
+
+BARE = {LLAMA_SERVER: LLAMA_RAW, APPLY: RAW}
+"""A served path -> the path of the bare template behind it."""
+
+
+def witness_of(renders: Renders, path: str) -> Witness:
+    """The one witness of a path, so that chapters share what it found."""
+    if path not in renders.witnesses:
+        bare = witness_of(renders, BARE[path]) if path in BARE else None
+        renders.witnesses[path] = Witness(renders, path, bare)
+    witness: Witness = renders.witnesses[path]
+    return witness
 
 
 def _kept(outcome: Outcome, names: tuple[str, ...]) -> set[str]:
