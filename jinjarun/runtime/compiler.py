@@ -66,6 +66,7 @@ class _Compiler:
         self.jumps = False
         self.loops = 0
         self.soft = False
+        self.escaping: Closure | None = None
         self._exprs: dict[type, Callable[[Any], Closure]] = {
             nodes.Const: self.const,
             nodes.Name: self.name,
@@ -248,7 +249,7 @@ class _Compiler:
         return Text.of(text, Origin(is_input=False, place=f"line {node.line}")) if self.watched else text
 
     def output(self, node: nodes.Output) -> Closure:
-        value = self.expr(node.value)
+        value = self.escaped(self.expr(node.value))
         to_text = self.dialect.text
 
         if self.watched:
@@ -373,9 +374,7 @@ class _Compiler:
         scope = self.enter(node.body, names)
         self.loops += 1
         if self.loops > dialect.nested_loops:
-            message = (
-                f"more than {dialect.nested_loops} loops inside one another, which Jinja2 cannot compile"
-            )
+            message = f"more than {dialect.nested_loops} loops inside one another, which Jinja2 cannot compile"
             raise TemplateSyntaxError(message, line=node.line, column=node.column)
         body = self.body(node.body, (node.line, "for"))
         self.loops -= 1
@@ -662,12 +661,23 @@ class _Compiler:
         return block
 
     def autoescape(self, node: nodes.Autoescape) -> Closure:
-        raise TemplateSyntaxError(
-            "autoescape is not supported",
-            line=node.line,
-            column=node.column,
-            hint="chat templates write plain text; use the filter `e` where a value must be escaped",
-        )
+        """Inside, what is written is HTML-escaped where `enabled` is true.
+
+        Filters do not know of it, and text that is captured inside counts as unescaped; no chat template is known to
+        use this tag.
+        """
+        outer, self.escaping = self.escaping, self.expr(node.enabled)
+        body = self.body(node.body)
+        self.escaping = outer
+        return body
+
+    def escaped(self, value: Closure) -> Closure:
+        """`value` as it is written inside an autoescape block."""
+        escaping, escape = self.escaping, self.dialect.filter("escape")
+        if escaping is None or escape is None:
+            return value
+        enabled, apply = escaping, escape
+        return lambda env: apply(env.run, value(env)) if enabled(env) else value(env)
 
     def generation(self, node: nodes.Generation) -> Closure:
         if not self.dialect.scoped_blocks:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from jinjarun.runtime.scope import Env
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Macro:
     """`name(parameters)`: renders `body` in a scope of its own and gives its text.
 
@@ -34,6 +34,9 @@ class Macro:
     def defined_in(self, env: Env | None) -> Macro:
         """This macro as a value that sees the variables `env`."""
         return replace(self, env=env)
+
+    def __repr__(self) -> str:
+        return f"<Macro {self.name!r}>"
 
     def render(self, dialect: Dialect, calling: Env, args: list[Any], kwargs: dict[str, Any]) -> str:
         """The text of one call from where the variables are `calling`."""
