@@ -54,8 +54,11 @@ class Family:
     """The string in the source that decides instead."""
     needs_generation_prompt: bool = True
     """Whether the template is also rendered without and with the opening of the model's turn, and may fail there."""
-    reads_tool_schemas: bool = True
-    reads_answer_schema: bool = True
+    schemas: tuple[str, ...] = ("answer", "tools")
+    """Whose JSON schemas the server turns into a grammar: those of the first that the request has. "unread tools" stand
+    for tools that are offered but whose schemas nobody reads."""
+    all_schemas: bool = False
+    """Of all that the request has instead."""
     adapt: Callable[[Conversation, str, Limits], None] | None = None
     resume: Callable[[Resumption], str] | None = None
     finish: Callable[[bytes, ChatRequest, Conversation], bytes] | None = None
@@ -204,7 +207,7 @@ FAMILIES = (
         "functionary-v3.2",
         has=(">>>all", ">>>${recipient}"),
         thinks=False,
-        reads_answer_schema=False,
+        schemas=("tools",),
         resume=_resume_functionary,
     ),
     Family(
@@ -212,15 +215,14 @@ FAMILIES = (
         has=("<|tool_calls_section_begin|>", "<|tool_call_begin|>"),
         opening="<|im_assistant|>assistant<|im_middle|><think>",
         closing="</think>",
-        reads_answer_schema=False,
+        schemas=("tools",),
     ),
     Family(
         "kimi-k3",
         has=("<|open|>", "<|close|>", "<|end_of_msg|>"),
         opening='<|open|>message role="assistant"<|sep|><|open|>think<|sep|>',
         closing="<|close|>think<|sep|><|open|>response<|sep|>",
-        reads_tool_schemas=False,
-        reads_answer_schema=False,
+        schemas=(),
     ),
     Family(
         "ling-3",
@@ -233,6 +235,7 @@ FAMILIES = (
         has=("<|START_TEXT|>", "<|START_ACTION|>"),
         opening="<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|><|START_THINKING|>",
         closing="<|END_THINKING|><|START_TEXT|>",
+        all_schemas=True,
     ),
     Family(
         "lfm2",
@@ -240,6 +243,7 @@ FAMILIES = (
         adapt=_adapt_lfm2,
         opening=LFM2_OPENING,
         closing="</think>",
+        schemas=("unread tools", "answer"),
     ),
     Family(
         "lfm2.5",
@@ -248,13 +252,14 @@ FAMILIES = (
         adapt=_adapt_lfm2,
         opening=LFM2_OPENING,
         closing="</think>",
+        schemas=("unread tools", "answer"),
     ),
     Family(
         "gigachat-v3",
         has=("<|role_sep|>", "<|message_sep|>"),
         lacks=("<|function_call|>",),
         thinks=False,
-        reads_answer_schema=False,
+        schemas=("tools",),
         resume=_resume_gigachat,
     ),
     Family("minimax-m3", has=("]<]minimax[>[", "<tool_call>", "<invoke name="), resume=_resume_minimax),
@@ -264,12 +269,13 @@ FAMILIES = (
         has_one_of=("function_calls", "tool_calls"),
         adapt=_adapt_deepseek,
         resume=_resume_deepseek,
+        all_schemas=True,
         variables=_deepseek_variables,
     ),
     Family(
         "gemma-4",
         has=("'<|tool_call>call:'",),
-        reads_tool_schemas=False,
+        schemas=("answer",),
         adapt=_adapt_gemma,
         resume=_resume_gemma,
         finish=_open_gemma_turn,

@@ -21,7 +21,7 @@ from jinjarun.limits import Limits
 from jinjarun.serving import reworks, server_json
 from jinjarun.serving.caps import BUILD
 from jinjarun.serving.families import Resumption
-from jinjarun.serving.loaded import Loaded, load_default
+from jinjarun.serving.loaded import EXAMPLE, Loaded, load_default
 from jinjarun.serving.markers import common_prefix
 from jinjarun.serving.requests import ChatRequest, parse_request
 from jinjarun.serving.reworks import Conversation, Rework
@@ -45,8 +45,6 @@ CHANNEL = "<|channel|>"
 """A string by which it knows GPT-OSS, the only one that keeps the developer role."""
 
 SERVERS_KEPT = 32
-EXAMPLE: list[dict[str, Any]] = [{"role": "user", "content": "test"}]
-"""The conversation with which the server tries a template when it starts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,15 +262,19 @@ class LlamaServer:
             expected = opening.partition(tag)[0] if tag else opening
             if not _is_utf8(expected) or (markers.thinks and not (_is_utf8(markers.start) and _is_utf8(markers.end))):
                 raise RenderError("llama-server cuts this template's text inside a character", status=400)
-        reads_tools = loaded.analysis.reads_tool_schemas if family is None else family.reads_tool_schemas
+        schemas = loaded.analysis.schemas if family is None else family.schemas
+        tools = request.offers_tools
+        has = {"answer": request.has_schema, "tools": tools, "unread tools": tools}
+        wanted = [kind for kind in schemas if has[kind]]
+        if family is None or not family.all_schemas:
+            wanted = wanted[:1]
         path = "json_schema"
         try:
-            if request.has_schema and (family is None or family.reads_answer_schema):
+            if "answer" in wanted:
                 check_schema(request.json_schema, self.limits)
-            elif request.offers_tools and reads_tools:
-                for i, tool in enumerate(request.tools):
-                    path = f"tools[{i}].function.parameters"
-                    check_parameters(tool["function"]["parameters"], self.limits)
+            for i, tool in enumerate(request.tools if "tools" in wanted else []):
+                path = f"tools[{i}].function.parameters"
+                check_parameters(tool["function"]["parameters"], self.limits)
         except SchemaFault as fault:
             message = f"{path} cannot become a grammar: {quote(str(fault))}"
             raise InputError(message, path=path, status=loaded.failure_status) from None

@@ -26,6 +26,9 @@ CHATML = (
 )
 """A template that writes what the server's own one writes."""
 
+EXAMPLE: list[dict[str, Any]] = [{"role": "user", "content": "test"}]
+"""The conversation with which the server tries a template when it starts."""
+
 
 class Loaded:
     """One template. Raises what `Template` raises."""
@@ -33,12 +36,14 @@ class Loaded:
     def __init__(self, source: str, tokens: Mapping[str, str], limits: Limits) -> None:
         self.template = Template(source, "llama.cpp", limits)
         self.source = _as_lexed(source)
-        self.caps = template_caps(self.template)
         self.family = family_of(self.source)
         self.reworks: tuple[Rework, ...] = ()
         """What was done to the source."""
         self._tokens = tokens
         self._limits = limits
+        # A template that reaches a limit does so here, before a dozen renders that judge it.
+        self._rendered({"messages": EXAMPLE, "enable_thinking": True, "add_generation_prompt": True})
+        self.caps = template_caps(self.template)
 
     @cached_property
     def analysis(self) -> Analysis:
@@ -60,8 +65,11 @@ class Loaded:
         messages = [dict(message) for message in variables["messages"]]
         chat = Conversation(messages, [""] * len(messages))
         reworks.fit_content(chat, self.caps)
+        return self._rendered({**variables, "messages": messages})
+
+    def _rendered(self, variables: dict[str, Any]) -> bytes | None:
         try:
-            return self.template.render_context({**self._tokens, **variables, "messages": messages}, now=0).data
+            return self.template.render_context({**self._tokens, **variables}, now=0).data
         except (RenderError, TemplateRaised):
             return None
 

@@ -59,8 +59,8 @@ class ReasoningMarkers:
 @dataclass(frozen=True, slots=True)
 class Analysis:
     markers: ReasoningMarkers
-    reads_tool_schemas: bool
-    """Whether the server builds a parser for the calls of a request's tools."""
+    schemas: tuple[str, ...]
+    """Whose JSON schemas the server turns into a grammar, the first first. Those of tools only if it found calls."""
     fault: str | None = None
     """Why the server's analysis breaks on this template, if it does."""
 
@@ -297,11 +297,12 @@ def analyze(source: str, render: Render, limits: Limits, *, supports_tool_calls:
     """What the server learns about a template that belongs to none of its families."""
     markers = _around_reasoning(render)
     markers = _in_generation_prompt(render, markers)
-    reads_tool_schemas, fault = False, None
+    has_calls, fault = False, None
     if supports_tool_calls:
         markers = _beside_calls(render, markers)
-        reads_tool_schemas, fault = _call_format(render, markers, limits)
-    return Analysis(_corrected(source, markers), reads_tool_schemas, fault)
+        has_calls, fault = _call_format(render, markers, limits)
+        has_calls = has_calls or _is_nemotron_v2(source)
+    return Analysis(_corrected(source, markers), ("answer", "tools") if has_calls else ("answer",), fault)
 
 
 def _conversation(
@@ -451,11 +452,15 @@ def _corrected(source: str, markers: ReasoningMarkers) -> ReasoningMarkers:
         markers = THINK_TAGS
     if "Write your thoughts between <think></think> and write your response between <response></response>" in source:
         markers = THINK_TAGS
-    if all(text in source for text in ("<SPECIAL_10>", "<SPECIAL_11>", "<SPECIAL_12>", "<TOOL_RESPONSE>")):
+    if _is_nemotron_v2(source):
         markers = replace(THINK_TAGS, start=b"<think>\n")
     if "laguna_glm_thinking" in source:
         markers = replace(markers, start=markers.start.strip(SPACE), end=markers.end.strip(SPACE))
     return markers
+
+
+def _is_nemotron_v2(source: str) -> bool:
+    return all(text in source for text in ("<SPECIAL_10>", "<SPECIAL_11>", "<SPECIAL_12>", "<TOOL_RESPONSE>"))
 
 
 THINK_TAGS = ReasoningMarkers(thinks=True, start=b"<think>", end=b"</think>")
