@@ -28,15 +28,18 @@ if TYPE_CHECKING:
 
 def check(facts: Facts) -> list[Hit]:
     look = facts.look
-    hits: list[Hit] = []
-    for beside, what in (("null", "is null"), ("missing", "is missing")):
-        asked = look.ask_calls(canaries.one_call, canaries.VALUE, beside=beside)
-        failed = fates(asked, "raised")
-        if failed and not (hits and {one.path for one in failed} <= set(hits[0].engines)):
-            message = f"a message with calls whose content {what} fails: {quote(failed[0].error)[:120]}"
-            good = fates(asked, "written")
-            hits.append(look.hit(message, failed, good, severity="error", cause=f"{beside} content beside calls"))
-    return hits
+    null = look.ask_calls(canaries.one_call, canaries.VALUE, beside="null")
+    missing = look.ask_calls(canaries.one_call, canaries.VALUE, beside="missing")
+    failed = fates(null, "raised")
+    paths = {one.path for one in failed}
+    failed += [one for one in fates(missing, "raised") if one.path not in paths]
+    if not failed:
+        return []
+    paths = {one.path for one in failed}
+    good = [one for one in fates(null, "written") if one.path not in paths]
+    what = "null" if failed[0] in null else "missing"
+    message = f"a message with calls whose content is {what} fails: {quote(failed[0].error)[:120]}"
+    return [look.hit(message, failed, good, severity="error", cause="null content beside calls")]
 
 
 RULE = Rule(

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from probes.report import Law, Severity
     from probes.rules.base import Facts
 
+SMALL: dict[str, Severity] = {"end_differs": "info", "last_turn_differs": "warning"}
+"""Causes that cost little more each time, however long the conversation is: never graver than this."""
 CAUSES = {
     "clock": "the clock is read",
     "keys_sorted": "keys are sorted",
@@ -56,7 +58,7 @@ def broken_laws(facts: Facts, laws: Mapping[str, str], severity: Severity) -> li
                 engines=[path],
                 line=law.line,
                 evidence=law.evidence,
-                severity=severity,
+                severity=SMALL.get(law.cause or "", severity),
                 cause=cause_of(law),
             )
         )

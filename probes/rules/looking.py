@@ -132,12 +132,12 @@ class Look:
         suggestion: str | None = None,
         cause: str | None = None,
     ) -> Hit:
-        """What `bad` shows. `severity` is that of a defect on an engine's own request path; it drops where a request
-        path repairs it (`finding` does that), and where another engine never had it."""
+        """What `bad` shows. `severity` is that of a defect on every engine's own request path; an error is a warning
+        where a request path repairs it (`finding` sees to that), or where not every request path has it."""
         engines = [asked.path for asked in bad]
         fine = [asked.path for asked in good]
         repaired = [path for path in fine if path in BARE and BARE[path] in engines]
-        if severity == "error" and not repaired and any(path in BARE for path in fine):
+        if severity == "error" and not repaired and not {path for path in self.paths if path in BARE} <= set(engines):
             severity = "warning"
         return Hit(
             message=message,

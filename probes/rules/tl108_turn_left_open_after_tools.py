@@ -19,12 +19,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from probes import canaries
+from probes.canaries import say
 from probes.rules.base import Hit, Rule
 
 if TYPE_CHECKING:
     from probes.report import Shape
     from probes.rules.base import Facts
-    from probes.rules.looking import Asked
+    from probes.rules.looking import Asked, Look
 
 
 def check(facts: Facts) -> list[Hit]:
@@ -34,29 +35,30 @@ def check(facts: Facts) -> list[Hit]:
     opener = found.turns["assistant"].open.strip() if "assistant" in found.turns else ""
     if not end or not opener or found.generation_prompt is None or not found.generation_prompt.text.strip():
         return []
-    header = _first_marker(opener)
-    hits: list[Hit] = []
-    for beside, what in (("empty", "a call"), ("text", "a call with text beside it")):
-        asked = [one for one in look.ask_calls(canaries.one_call, canaries.VALUE, beside=beside) if _whole(one)]
+    header = opener.split("\n", maxsplit=1)[0]
+    empty, text = (_written(look, beside) for beside in ("empty", "text"))
+    for asked, what in ((empty, "a call"), (text, "a call with text beside it")):
         twice = [one for one in asked if _between(one).count(end) > 1 and header not in _between(one)]
         if twice:
+            good = [one for one in asked if one not in twice]
             message = f"after {what} {end!r} stands twice, with no turn between"
-            hits.append(look.hit(message, twice, [a for a in asked if a not in twice], severity="error", cause="end"))
-            continue
-        outside = [one for one in asked if _outside(one, found, end, header)]
-        if outside:
-            message = f"after {what} and its result the turn is closed, and the generation prompt opens none"
-            good = [one for one in asked if one not in outside]
-            hits.append(look.hit(message, outside, good, severity="error", cause="turn after tools"))
-    return hits[:1]
+            return [look.hit(message, twice, good, severity="error", cause="end of call turn")]
+    silent = [one for one in (*empty, *text) if not _opened(one, found, header)]
+    closed = [one for one in silent if _is_closed(one, end, header)]
+    left_open = {one.path for one in silent if one not in closed}
+    outside = [one for one in closed if one.path in left_open or _answer_has_header(look, one, header)]
+    if not outside:
+        return []
+    message = "after a call and its result the turn is closed, and the generation prompt opens none"
+    paths = {one.path for one in outside}
+    good = [one for one in (*empty, *text) if one.path not in paths]
+    first = {one.path: one for one in reversed(outside)}
+    return [look.hit(message, list(first.values()), good, severity="error", cause="turn after tools")]
 
 
-def _first_marker(opener: str) -> str:
-    return opener.split("\n", maxsplit=1)[0]
-
-
-def _whole(asked: Asked) -> bool:
-    return asked.fate == "written" and canaries.RESULT in asked.text
+def _written(look: Look, beside: str) -> list[Asked]:
+    asked = look.ask_calls(canaries.one_call, canaries.VALUE, beside=beside)
+    return [one for one in asked if one.fate == "written" and canaries.RESULT in one.text]
 
 
 def _between(asked: Asked) -> str:
@@ -65,13 +67,25 @@ def _between(asked: Asked) -> str:
     return text[text.rfind(canaries.VALUE) : text.rfind(canaries.RESULT)]
 
 
-def _outside(asked: Asked, found: Shape, end: str, header: str) -> bool:
+def _opened(asked: Asked, found: Shape, header: str) -> bool:
+    """Whether a turn of the model is opened behind the result."""
     tail = asked.text[asked.text.rfind(canaries.RESULT) :]
+    return header in tail or (found.generation_prompt is not None and found.generation_prompt.text.strip() in tail)
+
+
+def _is_closed(asked: Asked, end: str, header: str) -> bool:
+    """Whether the turn of the call ends before the result."""
     between = _between(asked)
-    if header in tail or (found.generation_prompt is not None and found.generation_prompt.text.strip() in tail):
-        return False
-    after_end = between.rpartition(end)[2] if end in between else None
-    return after_end is not None and header not in after_end
+    return end in between and header not in between.rpartition(end)[2]
+
+
+def _answer_has_header(look: Look, asked: Asked, header: str) -> bool:
+    """Whether an answer in the history has the header between the result and itself: then the prompt misses it. Some
+    formats never have one there, and a model was trained so."""
+    messages = [*asked.chat["messages"], say("assistant", canaries.ANSWER), say("user", canaries.SECOND_USER)]
+    text = look.facts.renders.render(asked.path, {**asked.chat, "messages": messages}).text or ""
+    result, answer = text.rfind(canaries.RESULT), text.rfind(canaries.ANSWER)
+    return 0 <= result < answer and header in text[result:answer]
 
 
 RULE = Rule(

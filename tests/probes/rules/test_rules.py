@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 
     from probes.rules import Rule
 
-STARRED = (
+STARRED = re.findall(
+    r"\w+",
     "SY001 SY002 RL101 RL103 RL106 CT101 CT102 CT104 TL101 TL102 TL104 TL106 TL108 RS101 "
-    "PS101 PS102 PS104 ST201 ST202 PT101 SC104 PK301"
-).split()
+    "PS101 PS102 PS104 ST201 ST202 PT101 SC104 PK301",
+)
 SECTIONS = ("What it does", "Why it is bad", "Example", "Use instead", "References")
 every_rule = pytest.mark.parametrize("rule", rules().values(), ids=list(rules()))
 
