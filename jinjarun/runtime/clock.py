@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from jinjarun.errors import RenderError, quote
+from jinjarun.errors import InputError, RenderError, quote
 
 if TYPE_CHECKING:
     from jinjarun.runtime.run import Run
@@ -33,12 +33,16 @@ _DIRECTIVE = re.compile("%(-?)(.?)", re.DOTALL)
 
 def resolve_now(now: datetime | float | None) -> datetime:
     """The moment a caller names: a datetime as it is (a naive one is the wall clock), a Unix timestamp read as UTC, or
-    None, the local time of this call."""
+    None, the local time of this call. Raises InputError for what is none of these."""
     if now is None:
         return datetime.now().astimezone()
     if isinstance(now, datetime):
         return now
-    return datetime.fromtimestamp(now, UTC)
+    try:
+        return datetime.fromtimestamp(now, UTC)
+    except (TypeError, ValueError, OverflowError, OSError):
+        message = f"now must be a datetime or a Unix timestamp between the years 1 and 9999, not {quote(repr(now))}"
+        raise InputError(message, path="now") from None
 
 
 def _offset(moment: datetime) -> str:

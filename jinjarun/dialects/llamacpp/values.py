@@ -160,7 +160,7 @@ def made(run: Run, pieces: list[str]) -> str:
 
 
 def _write_repr(run: Run, value: Any, pieces: list[str], depth: int) -> None:
-    run.charge(1)
+    run.charge(2)
     if depth > run.limits.data_depth:
         raise run.exceeded("data_depth")
     if isinstance(value, str):
@@ -209,7 +209,7 @@ def to_json(run: Run, value: Any, indent: int, item_separator: str, key_separato
     pieces: list[str] = []
 
     def write(value: Any, level: int) -> None:
-        run.charge(1)
+        run.charge(2)
         if level > run.limits.data_depth:
             raise run.exceeded("data_depth")
         if isinstance(value, str):

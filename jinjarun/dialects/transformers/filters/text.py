@@ -41,7 +41,7 @@ def upper(run: Run, value: Any, /) -> str:
 
 def title(run: Run, value: Any, /) -> str:
     text = soft_text(run, value)
-    run.charge(len(text) >> 3)
+    run.charge((len(text) >> 3) + 2 * sum(map(text.count, "- \t\n({[<")))
     result = map_parts(jinja.do_title, text)
     check_size(run, utf8_size(result))
     return result
