@@ -1,4 +1,6 @@
-"""Which bodies llama-server refuses, where, and with which status. The rows were answered by the code of b11434."""
+"""Which bodies llama-server refuses, where, and with which status. The statuses are what the code of b11434 answered,
+except for the last rows, which no JSON text can hold.
+"""
 
 from __future__ import annotations
 
