@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from importlib import metadata
-from typing import Any, Literal, NoReturn, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypedDict
 
 from jinjarun.dialects import dialect_named
 from jinjarun.errors import InputError, JinjarunError, SourceError, quote
@@ -29,6 +29,9 @@ from probes.chats import Chat, conversation
 from probes.families import corpus_folder
 from probes.report import Finding
 from probes.reporters.text import comparison_text, lint_text, prefix_text, report_text, rule_text, rules_text
+
+if TYPE_CHECKING:
+    from probes.paths import PathAnswer, Setting
 
 DIALECTS = ("llama.cpp", "transformers")
 CLEAN, FINDING, UNUSABLE, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 130, 141
@@ -123,12 +126,18 @@ def parse_json(what: str, text: str) -> Any:
         raise InputError(f"{what}: is not usable JSON: {reason}", path=what) from None
 
 
+def json_object(option: str, text: str | None) -> dict[str, Any]:
+    value = {} if text is None else parse_json(option, text)
+    if not isinstance(value, dict):
+        raise Usage(f"{option} must be a JSON object, such as '{{\"enable_thinking\": false}}'")
+    return value
+
+
 def request(args: argparse.Namespace) -> Chat:
     """The conversation that was asked for, with what the command line adds to it."""
     if args.messages is not None and args.conversation is not None:
         raise Usage("--messages and --conversation exclude each other")
-    if [args.template, args.messages, args.tools].count("-") > 1:
-        raise Usage("standard input (-) can be read only once: give the others as files")
+    read_once(args, args.messages, args.tools)
     chat: dict[str, Any] = {}
     if args.messages is None:
         chat |= conversation(args.conversation or "user")
@@ -145,13 +154,16 @@ def request(args: argparse.Namespace) -> Chat:
     if args.tools is not None:
         chat["tools"] = read_json(args.tools)
     if args.chat_template_kwargs is not None:
-        variables = parse_json("--chat-template-kwargs", args.chat_template_kwargs)
-        if not isinstance(variables, dict):
-            raise Usage("--chat-template-kwargs must be a JSON object, such as '{\"enable_thinking\": false}'")
+        variables = json_object("--chat-template-kwargs", args.chat_template_kwargs)
         chat["variables"] = {**chat.get("variables", {}), **variables}
     if args.no_generation_prompt:
         chat["add_generation_prompt"] = False
     return chat  # type: ignore[return-value]  # what is not JSON as it should be, Template.render refuses
+
+
+def read_once(args: argparse.Namespace, *files: str | None) -> None:
+    if [args.template, *files].count("-") > 1:
+        raise Usage("standard input (-) can be read only once: give the others as files")
 
 
 class SpecialTokens(TypedDict):
@@ -189,6 +201,10 @@ def clock(text: str) -> datetime:
 
 
 def run_render(args: argparse.Namespace) -> int:
+    if args.engine is not None:
+        return run_render_as(args)
+    if args.explain or args.request or serving_flags(args):
+        raise Usage("--request, --explain and llama-server's flags are for --as llama-server or --as transformers")
     chat = request(args)
     source = template_source(args, args.dialect)
     template = Template(source.template(args.variant), dialect=args.dialect)
@@ -200,6 +216,101 @@ def run_render(args: argparse.Namespace) -> int:
         print_spans(answer.spans)
     else:
         print_text(answer)
+    return CLEAN
+
+
+def run_render_as(args: argparse.Namespace) -> int:
+    """The prompt of a whole request path; what it changed goes to stderr, so that the prompt stays exact."""
+    from probes.paths import ENGINES, answer_on_path
+
+    if args.request is not None and not (args.messages is args.conversation is args.tools is None):
+        raise Usage("--request is a whole request: give it without --messages, --conversation and --tools")
+    if args.request is None:
+        chat: dict[str, Any] = dict(request(args))
+        body = {"chat_template_kwargs" if key == "variables" else key: value for key, value in chat.items()}
+    else:
+        read_once(args, args.request)
+        body = read_json(args.request)
+        if args.no_generation_prompt and isinstance(body, dict):
+            body["add_generation_prompt"] = False
+    _, setting = served_setting(args, "llama.cpp" if args.engine == "llama-server" else "transformers")
+    answer = answer_on_path(ENGINES[args.engine], setting, body, spans=args.spans or args.json)
+    if args.json:
+        print_json(answer.to_dict())
+    elif args.spans:
+        print_spans(answer.spans)
+    else:
+        print_text(answer)
+    if args.explain and not args.json:
+        sys.stdout.flush()
+        print(explanation(answer), file=sys.stderr)
+    return CLEAN
+
+
+def explanation(answer: PathAnswer) -> str:
+    """A line for each place that the path changed, and why."""
+    rows = [f"  {row['path']:{32}} {row['name']}: {row['why']}" for row in answer.reworks]
+    known = "" if answer.family is None else f", known to it as {answer.family}"
+    head = f"{answer.path} {answer.version}, template {answer.template}{known}:"
+    return "\n".join([head, *(rows or ["  nothing was changed"])])
+
+
+def served_setting(args: argparse.Namespace, reads_as: str) -> tuple[Source, Setting]:
+    """What an engine is started with: the model's templates and tokens, or what the command line says instead."""
+    from probes.paths import Setting
+
+    source = template_source(args, reads_as)
+    default_kwargs = json_object("--chat-template-kwargs", args.chat_template_kwargs)
+    given = given_template(args)
+    name = None
+    if args.jinja is False:
+        if given is None or args.chat_template_file is not None:
+            raise Usage("--no-jinja runs no templates: name a format of llama.cpp with --chat-template NAME")
+        name, templates = given, {}
+    elif given is not None:
+        templates = {"default": given}
+    elif args.variant is not None or source.default is not None or source.candidates or reads_as != "llama.cpp":
+        templates = {"default": source.template(args.variant)}
+        if args.variant is None and "tool_use" in source.templates:
+            templates["tool_use"] = source.templates["tool_use"]
+    else:
+        complain(f"{source.path} holds no chat template: llama-server takes its own ChatML one", CLEAN)
+        templates = {"default": ""}
+    tokens = special_tokens(args, source)
+    return source, Setting(templates, **tokens, default_kwargs=default_kwargs, now=args.now, format=name)
+
+
+def given_template(args: argparse.Namespace) -> str | None:
+    """`--chat-template` or `--chat-template-file`, of which llama-server takes whichever comes last; we want one."""
+    from jinjarun.serving.builtin_formats import misread_name
+
+    if args.chat_template is not None and args.chat_template_file is not None:
+        raise Usage("--chat-template and --chat-template-file exclude each other")
+    if args.chat_template_file is not None:
+        return read_text(args.chat_template_file)
+    if args.chat_template is not None and args.jinja is not False:
+        warning = misread_name(args.chat_template)
+        if warning is not None:
+            complain(f"warning: {warning}", CLEAN)
+    text: str | None = args.chat_template
+    return text
+
+
+def serving_flags(args: argparse.Namespace) -> bool:
+    return not (args.chat_template is args.chat_template_file is args.jinja is None)
+
+
+def run_serve(args: argparse.Namespace) -> int:
+    from probes import server
+
+    source, setting = served_setting(args, "llama.cpp")
+    bound = server.listen(args.host, args.port)
+    with bound:
+        application = server.TemplateServer(setting, name=source.name)
+        host, port = bound.getsockname()[:2]
+        where = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        complain(f"{where} answers as llama-server {application.props['build_info']} with {source.name}", CLEAN)
+        server.serve(application, bound)
     return CLEAN
 
 
@@ -356,7 +467,7 @@ def write_bytes(data: bytes) -> None:
         left = left[sys.stdout.buffer.write(left) :]
 
 
-def print_text(answer: Rendered) -> None:
+def print_text(answer: Rendered | PathAnswer) -> None:
     """The exact bytes of a prompt; on a terminal with control characters made visible, so that they do nothing."""
     if not sys.stdout.isatty():
         write_bytes(answer.data)
@@ -428,6 +539,47 @@ def render_options(added: argparse.ArgumentParser) -> None:
     added.add_argument("--dialect", choices=DIALECTS, default=DIALECTS[0], help="whose rules (default llama.cpp)")
     request_options(added)
     added.add_argument("--spans", action="store_true", help="show where each part of the prompt comes from")
+    added.add_argument(
+        "--as",
+        dest="engine",
+        choices=("llama-server", "transformers"),
+        help="the whole path of a request there, not the bare template",
+    )
+    added.add_argument("--request", metavar="FILE", help="with --as: a request body, read as that engine reads it")
+    added.add_argument("--explain", action="store_true", help="with --as: tell on stderr what was changed, and why")
+    llama_server_options(added)
+
+
+def llama_server_options(added: argparse.ArgumentParser) -> None:
+    """What llama-server is started with, by its own names."""
+    added.add_argument("--chat-template", metavar="TEXT", help="a template, or with --no-jinja a format of llama.cpp")
+    added.add_argument("--chat-template-file", metavar="FILE", help="a template instead of the model's own")
+    added.add_argument(
+        "--jinja",
+        action=argparse.BooleanOptionalAction,
+        help="run templates (default), or write a format of llama.cpp",
+    )
+
+
+def serve_options(added: argparse.ArgumentParser) -> None:
+    added.add_argument("--host", default="127.0.0.1", metavar="HOST", help="where to listen (default 127.0.0.1)")
+    added.add_argument("--port", default=8080, type=port, metavar="PORT", help="default 8080; 0 takes a free one")
+    llama_server_options(added)
+    variable_options(added)
+    token_options(added)
+    clock_option(added)
+
+
+def port(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text) <= 65535):
+        raise argparse.ArgumentTypeError(f"{text!r} is no port")
+    return int(text)
+
+
+def variable_options(added: argparse.ArgumentParser) -> None:
+    added.add_argument(
+        "--chat-template-kwargs", metavar="JSON", help="more variables, such as '{\"enable_thinking\": false}'"
+    )
 
 
 def no_options(added: argparse.ArgumentParser) -> None:
@@ -467,9 +619,7 @@ def request_options(added: argparse.ArgumentParser) -> None:
         help="a built-in conversation instead (default: user)",
     )
     added.add_argument("--tools", metavar="FILE", help="a JSON list of tools")
-    added.add_argument(
-        "--chat-template-kwargs", metavar="JSON", help="more variables, such as '{\"enable_thinking\": false}'"
-    )
+    variable_options(added)
     token_options(added)
     added.add_argument("--no-generation-prompt", action="store_true", help="end after the last message")
     clock_option(added)
@@ -506,13 +656,14 @@ def rules_options(added: argparse.ArgumentParser) -> None:
 class Command:
     """`what` stands in the help; `run` does it and returns the exit code; `options` adds what only it takes.
 
-    `templates`: how many it takes, as argparse counts (None: one); 0 for none.
+    `templates`: how many it takes, as argparse counts (None: one); 0 for none. `json`: whether it has `--json`.
     """
 
     what: str
     run: Callable[[argparse.Namespace], int]
     options: Callable[[argparse.ArgumentParser], None]
     templates: Literal[0, "+"] | None = None
+    json: bool = True
 
 
 COMMANDS = {
@@ -522,6 +673,7 @@ COMMANDS = {
     "lint": Command("check templates, or folders of them, by the rules", run_lint, lint_options, "+"),
     "rules": Command("list the rules, or print the documentation of one", run_rules, rules_options, 0),
     "prefix": Command("check what a growing conversation keeps of the KV cache", run_prefix, prefix_options),
+    "serve": Command("answer llama-server's endpoints for a template", run_serve, serve_options, json=False),
     "compare": Command("render with every engine and show where they differ", run_compare, request_options),
 }
 
@@ -542,7 +694,8 @@ def parser() -> argparse.ArgumentParser:
         command.options(added)
         if command.templates != 0:
             added.add_argument("--variant", metavar="NAME", help="a named template of the model, such as tool_use")
-        added.add_argument("--json", action="store_true", help="print JSON")
+        if command.json:
+            added.add_argument("--json", action="store_true", help="print JSON")
         added.set_defaults(run=command.run)
     return top
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from jinjarun.errors import InputError
 from jinjarun.limits import Limits
+from jinjarun.serving.builtin_formats import FormatServer
 from jinjarun.serving.caps import BUILD
 from jinjarun.serving.llama_server import LlamaServer
 from jinjarun.serving.transformers import VERSION, explain_chat_template
@@ -52,17 +53,14 @@ class PathAnswer:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON."""
+        engine, _, way = self.path.partition(":")
         return {
-            "path": self.path,
-            "version": self.version,
+            "engine": {"id": engine, "version": self.version, "path": way},
             "template": self.template,
             "family": self.family,
-            "prompt": self.text,
+            "text": self.text,
+            "spans": [asdict(span) for span in self.spans],
             "reworks": list(self.reworks),
-            "spans": [
-                {"start": span.start, "end": span.end, "is_input": span.is_input, "origin": span.origin}
-                for span in self.spans
-            ],
         }
 
 
@@ -72,7 +70,8 @@ class Setting:
 
     `templates` are the model's, by name: "default", "tool_use". The tokens are the texts of BOS and EOS, empty where
     there are none. `default_kwargs` are the variables of `--chat-template-kwargs`. `now` is an aware datetime, a naive
-    one (the wall clock), a Unix timestamp (read as UTC) or None for the moment of each request.
+    one (the wall clock), a Unix timestamp (read as UTC) or None for the moment of each request. `format` is the name of
+    a format that is compiled into llama.cpp, for a llama-server with `--no-jinja`, which runs no template.
     """
 
     templates: Mapping[str, str]
@@ -80,6 +79,7 @@ class Setting:
     eos_token: str = ""
     default_kwargs: Mapping[str, Any] = field(default_factory=dict)
     now: datetime | float | None = None
+    format: str | None = None
     limits: Limits = field(default_factory=Limits)
 
 
@@ -91,6 +91,9 @@ def answer_on_path(path: str, setting: Setting, body: Any, *, spans: bool = Fals
     paths read these keys, and open the model's turn unless told otherwise. Raises InputError for a body that the path
     refuses, and what templates fail with.
     """
+    if path == LLAMA_SERVER and setting.format is not None:
+        written = FormatServer(setting.format, limits=setting.limits).answer(body, spans=spans)
+        return PathAnswer(path, BUILD, written.prompt, written.data, written.rendered.spans, (), None, setting.format)
     if path == LLAMA_SERVER:
         return _served(llama_server(setting).answer(body, now=setting.now, spans=spans))
     if path not in PATHS:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from jinjarun.errors import InputError, JinjarunError, LimitExceeded
 from jinjarun.limits import Limits
 from jinjarun.serving import server_json
-from jinjarun.serving.caps import BUILD
+from jinjarun.serving.caps import BUILD, chat_template_caps
 from probes.counting import common_start
 from probes.paths import Setting, answer_on_path, llama_server
 from probes.probing import probe
@@ -40,6 +40,7 @@ def to_json(setting: Setting) -> dict[str, Any]:
         "eos_token": setting.eos_token,
         "default_kwargs": dict(setting.default_kwargs),
         "now": now.isoformat() if isinstance(now, datetime) else now,
+        "format": setting.format,
     }
 
 
@@ -51,27 +52,27 @@ def from_json(fields: dict[str, Any]) -> Setting:
 def start(setting: dict[str, Any]) -> dict[str, Any]:
     """`GET /props` of the server, without what it knows of its own process. Raises where it does not start."""
     started = from_json(setting)
-    caps = llama_server(started).caps
+    caps = chat_template_caps(started.format) if started.format else llama_server(started).caps
     props = {
         "default_generation_settings": {"params": {}, "n_ctx": 0},
         "total_slots": 1,
         "model_path": "",
         "modalities": {"vision": False, "video": False, "audio": False},
-        "chat_template": started.templates.get("default", ""),
+        "chat_template": started.format or started.templates.get("default", ""),
         "chat_template_caps": caps.to_dict(),
         "bos_token": started.bos_token,
         "eos_token": started.eos_token,
         "build_info": f"{BUILD}-jinjarun",
         "is_sleeping": False,
     }
-    if started.templates.get("tool_use"):
+    if started.format is None and started.templates.get("tool_use"):
         props["chat_template_tool_use"] = started.templates["tool_use"]
     return props
 
 
 def apply_template(setting: dict[str, Any], body: str) -> dict[str, Any]:
     """`POST /apply-template`."""
-    return {"prompt": llama_server(from_json(setting)).apply(_parsed(body), now=from_json(setting).now)}
+    return {"prompt": answer_on_path(LLAMA_SERVER, from_json(setting), _parsed(body)).text}
 
 
 def probe_template(setting: dict[str, Any], body: str) -> dict[str, Any]:
@@ -97,8 +98,8 @@ def explain(setting: dict[str, Any], body: str) -> dict[str, Any]:
     first = _outcome(path, started, request)
     following = _next_request(request)
     second = None if following is None else _outcome(path, started, following)
-    if second is not None and "prompt" in first and "prompt" in second:
-        second["shared"] = common_start(first["prompt"], second["prompt"])
+    if second is not None and "text" in first and "text" in second:
+        second["shared"] = common_start(first["text"], second["text"])
     return {"path": path, "answer": first, "next": second}
 
 
