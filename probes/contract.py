@@ -42,7 +42,7 @@ INLINE_TAGS = (
 
 OTHER_LENGTHS = (8, 10)
 """Lengths of call ids around the nine of the canaries."""
-RAISES = re.compile(r"\braise_exception\s*\(\s*((['\"])(?P<text>(?:(?!\2).)*)\2)?", re.DOTALL)
+RAISES = re.compile(r"raise_exception\s*\(\s*((['\"])(?P<text>(?:(?!\2).)*)\2)?", re.DOTALL)
 
 
 def contract(renders: Renders) -> Contract | None:

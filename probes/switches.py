@@ -76,7 +76,7 @@ class _Toggled:
 
     def _literals(self) -> list[str]:
         """The strings that the template compares the variable with."""
-        return compared_strings(self.witness.renders.source).get(self.name, [])[:MOST_LITERALS]
+        return compared_strings(self.witness.renders.source, self.name)[:MOST_LITERALS]
 
     def _with(self, chat: Chat, value: Any) -> Outcome:
         return self.witness.ask(_setting(chat, self.name, value))

@@ -51,17 +51,15 @@ WORD = re.compile(r"[A-Za-z_]\w*")
 PARAMETER = re.compile(r"(?:^|,)\s*([A-Za-z_]\w*)")
 
 
-GUARDED = re.compile(
-    r"""(?<![\w.])([A-Za-z_]\w*)\s*(?:is\s+(?:not\s+)?(?:defined|undefined|none)\b|\|\s*(?:default|d)\b)"""
-)
-"""A name asked about before it is trusted."""
+QUESTION = re.compile(r"\bis\s+(?:not\s+)?(?:defined|undefined|none)\b|\|\s*(?:default|d)\b")
+"""What follows a name that is asked about before it is trusted."""
+LAST_NAME = re.compile(r"(?<![\w.])([A-Za-z_]\w*)\s*$")
 STRING = r"""(?:'([^'\n]*)'|"([^"\n]*)")"""
-COMPARED = (
-    re.compile(rf"(?<![\w.])([A-Za-z_]\w*)(?:\s*\|\s*\w+)*\s*[!=]=\s*{STRING}"),
-    re.compile(rf"{STRING}\s*[!=]=\s*([A-Za-z_]\w*)(?![\w.(\[])"),
-)
-LISTED = re.compile(r"(?<![\w.])([A-Za-z_]\w*)(?:\s*\|\s*\w+)*\s+(?:not\s+)?in\s*[\[(]([^\])]*)[\])]")
+AFTER = re.compile(rf"(?:\s*\|\s*\w+)*\s*(?:[!=]=\s*{STRING}|(?:not\s+)?in\s*[\[(]([^\])]*)[\])])")
+BEFORE = re.compile(rf"{STRING}\s*[!=]=\s*$")
 STRINGS = re.compile(STRING)
+REACH = 60
+"""Characters before a place that are looked at."""
 
 
 @lru_cache(maxsize=8)
@@ -82,18 +80,31 @@ def caller_variables(source: str, names: frozenset[str]) -> list[str]:
     """The variables among `names` (all that the template reads) that only the caller can have set, sorted; a name that
     the template sets too counts where it asks whether it is defined, or gives it a default."""
     own = assigned_names(source)
-    guarded = set(GUARDED.findall(source))
+    guarded = _guarded(source)
     return sorted(name for name in names - STANDARD if name not in own or name in guarded)
 
 
 @lru_cache(maxsize=8)
-def compared_strings(source: str) -> dict[str, list[str]]:
-    """Name -> the strings that the template compares it with."""
-    found: dict[str, dict[str, None]] = {}
-    for name, single, double in COMPARED[0].findall(source):
-        found.setdefault(name, {})[single or double] = None
-    for single, double, name in COMPARED[1].findall(source):
-        found.setdefault(name, {})[single or double] = None
-    for name, listed in LISTED.findall(source):
-        found.setdefault(name, {}).update(dict.fromkeys(a or b for a, b in STRINGS.findall(listed)))
-    return {name: list(strings) for name, strings in found.items()}
+def _guarded(source: str) -> frozenset[str]:
+    names = (LAST_NAME.search(source, max(0, at.start() - REACH), at.start()) for at in QUESTION.finditer(source))
+    return frozenset(name[1] for name in names if name is not None)
+
+
+def compared_strings(source: str, name: str) -> list[str]:
+    """The strings that the template compares the variable with, in the order of the source."""
+    found: dict[str, None] = {}
+    at = source.find(name)
+    while at >= 0:
+        end = at + len(name)
+        after, before = AFTER.match(source, end), BEFORE.search(source, max(0, at - REACH), at)
+        at = source.find(name, end)
+        if source[end : end + 1].isidentifier():
+            continue
+        for match in (before, after):
+            if match is None:
+                continue
+            if match.lastindex == 3:
+                found |= dict.fromkeys(a or b for a, b in STRINGS.findall(match[3]))
+            else:
+                found[match[1] or match[2] or ""] = None
+    return list(found)
