@@ -6,6 +6,7 @@ the answer, so what is more particular stands first.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,8 @@ class Format:
     call: str | None = None
     system: str | None = None
 
+
+FIRST_MARKER = re.compile(r"\A(?:<[^<>]+>|\{\{ \w+ \}\})\s*")
 
 IM_USER, IM_ASSISTANT = "<|im_start|>user\n", "<|im_start|>assistant\n"
 HEADER_USER = "<|start_header_id|>user<|end_header_id|>\n\n"
@@ -86,9 +89,11 @@ def family_of(shape: Shape) -> Family | None:
 
 
 def _begins(text: str, start: str, *, exactly: bool = False) -> bool:
-    """Space around markers is not what tells families apart; nor is a special token before them."""
-    text = text.removeprefix("{{ bos_token }}").strip()
-    return text == start.strip() if exactly else text.startswith(start.strip())
+    """Space around markers is not what tells families apart, nor is a special token before them."""
+    text, start = text.strip(), start.strip()
+    if exactly:
+        return text == start
+    return text.startswith(start) or FIRST_MARKER.sub("", text, count=1).startswith(start)
 
 
 __all__ = ["FORMATS", "family_of"]

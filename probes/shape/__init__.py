@@ -31,7 +31,10 @@ if TYPE_CHECKING:
 
 
 def shape(renders: Renders, book: EvidenceBook) -> Shape:
-    """The shape of what the template writes, on the raw path where it renders more."""
+    """The shape of what the template writes, on the raw path where it renders more.
+
+    Its statements are texts of the template, so it cites no evidence: `book` is there as for every chapter.
+    """
     ask = Asking(renders)
     found = frame(ask)
     thinking = reasoning(ask, found)
@@ -65,7 +68,9 @@ def shape(renders: Renders, book: EvidenceBook) -> Shape:
         tools=tool_schemas,
         tool_call=called.shape if called is not None else None,
         reasoning=thinking.shape if thinking is not None else None,
-        channels=channels([*texts, found.prompt, found.assistant_open]),
+        channels=channels(
+            [thinking.open if thinking is not None else None, *texts, found.prompt, found.assistant_open]
+        ),
         recipients=recipients(texts),
         clock=clock(ask),
     )

@@ -24,6 +24,7 @@ from probes.canaries import (
 )
 from probes.chats import CHATS
 from probes.renders import LLAMA_RAW, RAW, dialect_of
+from probes.variables import caller_variables
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,12 +39,9 @@ SECOND_PARAMETER, OTHER_VALUE = "meadow_48201", "east of 48202"
 UNKNOWN_BOS, UNKNOWN_EOS = "{{ bos_token }}", "{{ eos_token }}"
 """What the shape's texts hold where the template prints a special token whose text nobody gave."""
 
-SET_BY_SERVERS = frozenset(
-    {"messages", "tools", "add_generation_prompt", "bos_token", "eos_token", "documents"}
-    | {"raise_exception", "strftime_now", "namespace", "range", "dict", "loop", "caller", "varargs", "kwargs", "self"}
-    | {"true", "false", "none", "True", "False", "None"}
-)
-"""Names that a template reads and that no caller sets by hand."""
+COMPARED = re.compile(r"\b(\w+)\s*(?:==|!=)\s*(['\"])([^'\"]{1,20})\2|\b(\w+)\s+(?:not\s+)?in\s*[\[(]([^\])]*)[\])]")
+"""A name compared with a text, or looked for in a list."""
+MOST_SWITCHES, MOST_VALUES = 16, 3
 
 
 class Asking:
@@ -56,16 +54,19 @@ class Asking:
         self.eos = renders.eos_token or UNKNOWN_EOS
         self.form = Form()
         self.lead: list[Message] = []
-        if self.text([say("user", USER)]) is None:
+        if not self._comes_through():
             self._find_form()
+
+    def _comes_through(self) -> bool:
+        text = self.text([say("user", USER)])
+        return text is not None and USER in text
 
     def _find_form(self) -> None:
         """Content as parts, or a system message first, where a plain question does not come through."""
         for form in (Form(), Form(parts="but system"), Form(parts="yes")):
             for lead in ([], [say("system", SYSTEM)]):
                 self.form, self.lead = form, lead
-                text = self.text([say("user", USER)])
-                if text is not None and USER in text:
+                if self._comes_through():
                     return
         self.form, self.lead = Form(), []
 
@@ -112,21 +113,20 @@ class Asking:
         template = self.renders.template(dialect_of(self.path))
         if isinstance(template, JinjarunError):
             return []
-        return sorted(name for name in template.names - SET_BY_SERVERS if self._is_free(name))
+        return caller_variables(self.renders.source, template.names)[:MOST_SWITCHES]
 
-    def _is_free(self, name: str) -> bool:
-        source = self.renders.source
-        word = re.escape(name)
-        if re.search(rf"\b{word}\s+is\s+(not\s+)?(defined|none|undefined)|\b{word}\s*\|\s*default", source):
-            return not re.search(rf"\bfor\s+[^%]*\b{word}\b[^%]*\bin\b|macro\s+\w+\([^)]*\b{word}\b", source)
-        assigned = rf"\bset\s+(?:[\w\s,]*\b)?{word}\b[\w\s,]*(?:=|%|-%)|\bfor\s+[\w\s,()]*\b{word}\b[\w\s,()]*\bin\b"
-        parameter = rf"\bmacro\s+(?:{word}\b|\w+\([^)]*\b{word}\b)|\bimport\b.*\b{word}\b|\bcall\s*\([^)]*\b{word}\b"
-        return re.search(rf"(?:{assigned}|{parameter})", source) is None
-
-    def values(self, name: str) -> list[Any]:
-        """Values worth giving to a switch: both booleans, or the texts that the template compares it with."""
-        texts = re.findall(rf"\b{re.escape(name)}\s*(?:==|!=)\s*(['\"])([^'\"]{{1,20}})\1", self.renders.source)
-        return list(dict.fromkeys(text for _, text in texts))[:3] or [True, False]
+    @cached_property
+    def settings(self) -> list[dict[str, Any]]:
+        """Each switch with each value worth giving to it: the texts that it is compared with, or both booleans."""
+        texts: dict[str, dict[str, None]] = {}
+        for name, _, text, listed, values in COMPARED.findall(self.renders.source):
+            found = [text] if name else re.findall(r"['\"]([^'\"]{1,20})['\"]", values)
+            texts.setdefault(name or listed, {}).update(dict.fromkeys(found))
+        return [
+            {name: value}
+            for name in self.switches
+            for value in (*list(texts.get(name, ()))[:MOST_VALUES],) or (True, False)
+        ]
 
 
 def _better_path(renders: Renders) -> str:

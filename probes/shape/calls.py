@@ -22,6 +22,7 @@ from probes.canaries import (
     result,
     second_result,
 )
+from probes.renders import LLAMA_RAW, RAW
 from probes.report import ToolCallShape, Turn
 from probes.shape.asking import answer, call_arguments, next_question, question, two_tools
 from probes.shape.texts import between, common_end, common_start
@@ -57,9 +58,9 @@ def calls(ask: Asking, frame: Frame, thinking: Reasoning | None) -> Calls | None
         text = whole if whole is not None else caller.text()
         if text is None or (found := find_calls(text, count)) is None:
             continue
-        if found.style != "name_only" and (
-            TOOL in text[found.start : found.end] or ID in text[found.start : found.end]
-        ):
+        written = text[found.start : found.end]
+        complete = found.style != "name_only" and (TOOL in written or ID in written)
+        if complete and not (found.encoding == "python_repr" and caller.only_here()):
             return caller.described(text, found)
         incomplete = incomplete or caller.described(text, found)
     return incomplete
@@ -97,6 +98,14 @@ class _Caller:
         offered = [made["function"] for made in two_tools()] if form.bare else two_tools()
         replies = [result(), second_result()][:count] if results else []
         return self.ask.text([question(), calling(form, count), *replies, *more], offered)
+
+    def only_here(self) -> bool:
+        """Whether the other dialect refuses what this one writes: then it is not the form that is meant."""
+        renders, path = self.ask.renders, RAW if self.ask.path == LLAMA_RAW else LLAMA_RAW
+        if renders.loads(path) is not None:
+            return False
+        chat = self.ask.chat([question(), calling(self.form, self.count)], two_tools())
+        return not renders.render(path, chat).ok
 
     def described(self, text: str, found: Written) -> Calls:
         """What stands around the calls found in `text`, a whole conversation where one renders."""

@@ -20,8 +20,8 @@ STEPS: tuple[tuple[Literal["second", "minute", "hour", "day"], int], ...] = (
     ("hour", 3600),
     ("day", 86400),
 )
-FAR = 86400 * 430
-"""So long after the frozen moment that year, month, day and weekday are others."""
+FAR = 86400 * 430 + 5 * 3600 + 7 * 60 + 9
+"""So long after the frozen moment that every part of date and time is another."""
 PINNED = "Friday of 48203"
 
 

@@ -65,7 +65,7 @@ def _in_field(ask: Asking, frame: Frame) -> Reasoning | None:
         found = _printed(ask, frame, fields, {})
         if found is not None:
             return found
-    for variables in [kwargs for kwargs, _ in frame.variants] + _settings(ask):
+    for variables in [*(kwargs for kwargs, _ in frame.variants), *ask.settings]:
         text = ask.text([question(), answer(**together)], variables=variables)
         if text is not None and REASONING in text:
             return _printed(ask, frame, together, variables)
@@ -73,10 +73,6 @@ def _in_field(ask: Asking, frame: Frame) -> Reasoning | None:
         parts = [{"type": "thinking", "thinking": REASONING}, {"type": "text", "text": ANSWER}]
         return _printed(ask, frame, {"content": parts}, {})
     return None
-
-
-def _settings(ask: Asking) -> list[dict[str, Any]]:
-    return [{name: value} for name in ask.switches for value in ask.values(name)]
 
 
 def _printed(ask: Asking, frame: Frame, fields: Mapping[str, Any], variables: Mapping[str, Any]) -> Reasoning | None:
@@ -150,7 +146,7 @@ def _policy(last: bool, earlier: bool, calling: bool) -> str:
 def _switches(ask: Asking, thought: Message, text: str, *, kept: bool) -> list[str]:
     """Variables that turn the policy for earlier turns round."""
     found: list[str] = []
-    for variables in _settings(ask):
+    for variables in ask.settings:
         other = ask.text([question(), thought, next_question()], variables=variables)
         if other is not None and (text in other) != kept:
             found += variables

@@ -35,7 +35,8 @@ def schemas(ask: Asking, frame: Frame, system_turn: str) -> tuple[ToolsShape | N
 
 def _before(before: str) -> str:
     """The marker right before the schemas, or else the line above them."""
-    before = before.rpartition(SYSTEM)[2]
+    for canary in (SYSTEM, USER, ANSWER, SECOND_USER):
+        before = before.rpartition(canary)[2]
     marker = adjacent_marker(before)
     if marker is not None:
         return marker

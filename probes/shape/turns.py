@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from probes.canaries import ANSWER, SECOND_USER, SYSTEM, USER, say
 from probes.chats import conversation
 from probes.report import Bos, SystemShape, Turn
-from probes.shape.asking import answer, next_question, question
+from probes.shape.asking import UNKNOWN_BOS, answer, next_question, question
 from probes.shape.texts import MARKER, after, between, common_end, common_start
 
 if TYPE_CHECKING:
@@ -84,6 +84,10 @@ def frame(ask: Asking) -> Frame:
     if last is not None and last.startswith(found.user_close):
         found.last_answer_open = last[len(found.user_close) :]
     found.header = _header(found)
+    turns = (found.user_open, found.user_close, found.assistant_open, found.assistant_close)
+    if any(canary in text for canary in (USER, ANSWER, SECOND_USER) for text in turns):
+        # contents are repeated: what stands between them is no turn
+        return Frame(prompt=found.prompt, prompt_is_suffix=found.prompt_is_suffix, variants=found.variants)
     return found
 
 
@@ -143,15 +147,14 @@ def _prompt(ask: Asking, found: Frame, without: str | None) -> None:
         return
     found.prompt_is_suffix = with_prompt.startswith(without)
     found.prompt = _added(with_prompt, without)
-    for name in ask.switches:
-        for value in ask.values(name):
-            other = ask.text([question()], prompt=True, variables={name: value})
-            if other is None or other == with_prompt:
-                continue
-            base = ask.text([question()], variables={name: value})
-            text = _added(other, base) if base is not None else None
-            if text is not None and text != found.prompt:
-                found.variants.append(({name: value}, text))
+    for setting in ask.settings:
+        other = ask.text([question()], prompt=True, variables=setting)
+        if other is None or other == with_prompt:
+            continue
+        base = ask.text([question()], variables=setting)
+        text = _added(other, base) if base is not None else None
+        if text is not None and text != found.prompt:
+            found.variants.append((setting, text))
 
 
 def _added(with_prompt: str, without: str) -> str | None:
@@ -187,17 +190,24 @@ def _without_named_marker(common: str, a: str, b: str) -> str:
 
 
 def bos(ask: Asking) -> Bos:
-    """How often one question is given the BOS token, and where first."""
-    text = ask.text([question()], prompt=True)
-    at = text.find(ask.bos) if text is not None else -1
-    return Bos(written=text.count(ask.bos) if text is not None else 0, at=at if at >= 0 else None)
+    """How often one question is given the BOS token, and where first: through its variable, or as text of its own."""
+    text = ask.text([question()], prompt=True, variables={"bos_token": UNKNOWN_BOS})
+    if text is None:
+        return Bos(written=0, at=None)
+    tokens = [UNKNOWN_BOS]
+    if ask.renders.bos_token and ask.renders.bos_token != ask.renders.eos_token:
+        tokens.append(ask.renders.bos_token)
+    places = [at for token in tokens if (at := text.find(token)) >= 0]
+    return Bos(written=sum(map(text.count, tokens)), at=min(places, default=None))
 
 
 def trims(ask: Asking, role: str) -> bool | None:
     """Whether spaces and line breaks around a text of this role are taken away."""
     chat = conversation("spaces")
+    padded: str = next(message["content"] for message in chat["messages"] if message["role"] == role)
     text = ask.renders.render(ask.path, chat).text
-    padded = next(message["content"] for message in chat["messages"] if message["role"] == role)
+    if text is None or padded.strip() not in text:
+        text = ask.text([message for message in chat["messages"] if message["role"] != "system" or role == "system"])
     return trimmed(text, padded)
 
 

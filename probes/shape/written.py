@@ -84,6 +84,8 @@ def _one(text: str, low: int, marks: tuple[str, ...], value: str, last: str) -> 
     places = [at for mark in marks if (at := text.rfind(mark, low, anchor + len(value))) >= 0]
     start = min(places)
     found = document(text, low, start + 1, value)
+    if found is not None and key_paths(found[2], "assistant"):
+        return None  # the message as it is, not a call
     if found is not None and marks[0] in text[found[0] : found[1]]:
         item = _item(found[2], marks[0])
         encoding = _encoding(item, text[found[0] : found[1]], is_json=found[3])
