@@ -12,6 +12,7 @@ from jinjarun.serving.caps import BUILD
 from probes.chats import CHATS, CONVERSATION_SET
 from probes.contract import contract
 from probes.evidence import observe
+from probes.family import family_of
 from probes.prefix import prefix
 from probes.renders import APPLY, LLAMA_RAW, LLAMA_SERVER, PATHS, RAW, EvidenceBook, Renders, dialect_of, failure
 from probes.report import (
@@ -106,6 +107,8 @@ def probe(
         files=files,
         upstream=upstream,
     )
+    if facts.shape is not None:
+        info = info.model_copy(update={"family": family_of(facts.shape)})
     findings: list[Finding] = []
     if depth == "full":
         findings, unjudged = run_rules(facts, info.sha256, rules)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from probes import probe
 from probes.family import FORMATS, family_of
 from probes.renders import EvidenceBook, Renders
 from probes.report import Shape
@@ -537,6 +538,15 @@ def test_shapes_of_our_families(name: str) -> None:
     got = shape_of(found.source, found.tokens["bos_token"], found.tokens["eos_token"])
     kind = family_of(got)
     assert {"family": kind.name if kind is not None else None, **got.model_dump(mode="json")} == FAMILIES[name]
+
+
+def test_a_report_holds_shape_and_family() -> None:
+    report = probe(family("qwen3").source)
+    assert report.shape is not None
+    assert report.template.family is not None
+    assert report.template.family.name == "chatml+hermes-tools"
+    assert probe(family("qwen3").source, depth="quick").shape is None
+    assert probe("{% broken").shape is None
 
 
 def test_every_format_has_its_markers_once() -> None:
