@@ -63,7 +63,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def undefined(self, name: str) -> Any:
-        """The value of a variable that is not there."""
+        """The value of a variable that is not there: undefined, or a function of the engine."""
 
     @abstractmethod
     def missing_else(self) -> Any:

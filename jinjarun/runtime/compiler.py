@@ -82,6 +82,7 @@ class _Compiler:
             nodes.Call: self.call,
             nodes.Filter: self.filter,
             nodes.Test: self.test,
+            nodes.Invalid: self.invalid,
         }
         self._stmts: dict[type, Callable[[Any], Closure]] = {
             nodes.Data: self.data,
@@ -721,6 +722,12 @@ class _Compiler:
         value = self.string(node, node.value) if isinstance(node.value, str) else node.value
         return lambda _env: value
 
+    def invalid(self, node: nodes.Invalid) -> Closure:
+        def invalid(_env: Env) -> None:
+            raise RenderError(node.message, line=node.line, column=node.column)
+
+        return invalid
+
     def name(self, node: nodes.Name) -> Closure:
         name = node.name
         self.scope.load(name)
@@ -1060,8 +1067,8 @@ class _Compiler:
     def is_defined(self, name: str, negated: bool) -> Closure:
         undefined = self.dialect.undefined_type
         if negated:
-            return lambda env: name not in env or isinstance(env[name], undefined)
-        return lambda env: name in env and not isinstance(env[name], undefined)
+            return lambda env: isinstance(env[name], undefined)
+        return lambda env: not isinstance(env[name], undefined)
 
     def unknown(self, node: nodes.Filter | nodes.Test, kind: str) -> Callable[..., Any]:
         """What stands for a filter or test that the dialect does not have: an error, at once or when reached."""

@@ -27,14 +27,17 @@ class Trace:
 
     def use_deeply(self, value: Any) -> None:
         """`value` and all inside it was used: it was written out whole."""
-        self.used.add(id(value))
-        if isinstance(value, dict):
-            for key, item in value.items():
-                self.use(key)
-                self.use_deeply(item)
-        elif isinstance(value, (list, tuple)):
-            for item in value:
-                self.use_deeply(item)
+        waiting, seen = [value], set()
+        while waiting:
+            item = waiting.pop()
+            if id(item) in seen:
+                continue
+            seen.add(id(item))
+            if isinstance(item, dict):
+                waiting += [*item, *item.values()]
+            elif isinstance(item, (list, tuple)):
+                waiting += item
+        self.used |= seen
 
     def was_used(self, value: Any) -> bool:
         return id(value) in self.used

@@ -8,7 +8,7 @@ from jinjarun.dialects.adopting import Adopter
 from jinjarun.dialects.base import Dialect
 from jinjarun.dialects.llamacpp.arguments import ARRAY
 from jinjarun.dialects.llamacpp.containers import ARRAYS, OBJECTS
-from jinjarun.dialects.llamacpp.functions import VARIABLES
+from jinjarun.dialects.llamacpp.functions import CONSTANTS, FUNCTIONS
 from jinjarun.dialects.llamacpp.operators import BINARY, UNARY
 from jinjarun.dialects.llamacpp.scalars import BOOLEAN, FLOAT, INTEGER, NONE, UNDEFINED_VALUE
 from jinjarun.dialects.llamacpp.strings import STRING
@@ -89,7 +89,7 @@ class LlamaCpp(Dialect):
     dict_methods = frozenset(OBJECTS)
 
     def globals(self) -> dict[str, Any]:
-        return dict(VARIABLES)
+        return dict(CONSTANTS)
 
     def adopt(self, context: Mapping[str, Any], run: Run, *, spans: bool) -> dict[str, Any]:
         return Adopter(run, string=from_text, integer=_json_integer, spans=spans).context(context)
@@ -97,8 +97,8 @@ class LlamaCpp(Dialect):
     def literal(self, text: str) -> str:
         return from_text(text)
 
-    def undefined(self, name: str) -> Undefined:
-        return Undefined(name)
+    def undefined(self, name: str) -> Any:
+        return FUNCTIONS[name] if name in FUNCTIONS else Undefined(name)
 
     def missing_else(self) -> Undefined:
         return UNDEFINED

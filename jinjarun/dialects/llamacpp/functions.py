@@ -55,4 +55,5 @@ GLOBALS: dict[str, Callable[..., Any]] = {
 CONSTANTS = {"true": True, "True": True, "false": False, "False": False, "none": None, "None": None}
 """Variables like any other: a template or a caller may set them."""
 
-VARIABLES: dict[str, Any] = {**{name: Function(name, function) for name, function in GLOBALS.items()}, **CONSTANTS}
+FUNCTIONS = {name: Function(name, function) for name, function in GLOBALS.items()}
+"""Found where no variable has the name."""
