@@ -1,9 +1,52 @@
 """Ask a chat template what it can do."""
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from probes.comparing import Comparison, compare
 from probes.linting import LintResult, lint
 from probes.prefix import LawResult, check_prefix_stability
 from probes.probing import probe
 from probes.report import ProbeReport
 
-__all__ = ["Comparison", "LawResult", "LintResult", "ProbeReport", "check_prefix_stability", "compare", "lint", "probe"]
+if TYPE_CHECKING:
+    from probes.fuzzing import FuzzReport, fuzz
+    from probes.strategies import conversations, messages, tool_calls, tools
+    from probes.supports import Supports
+
+__all__ = [
+    "Comparison",
+    "FuzzReport",
+    "LawResult",
+    "LintResult",
+    "ProbeReport",
+    "Supports",
+    "check_prefix_stability",
+    "compare",
+    "conversations",
+    "fuzz",
+    "lint",
+    "messages",
+    "probe",
+    "tool_calls",
+    "tools",
+]
+
+_MADE_UP = {
+    "FuzzReport": "fuzzing",
+    "Supports": "supports",
+    "conversations": "strategies",
+    "fuzz": "fuzzing",
+    "messages": "strategies",
+    "tool_calls": "strategies",
+    "tools": "strategies",
+}
+"""Names that are imported only when they are asked for: Hypothesis takes longer to import than the rest together."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MADE_UP:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MADE_UP[name]}"), name)

@@ -441,6 +441,55 @@ def run_prefix(args: argparse.Namespace) -> int:
     return FINDING if any(result.holds is False and result.law in failing for result in results) else CLEAN
 
 
+def run_fuzz(args: argparse.Namespace) -> int:
+    from probes.fuzz import fuzz
+    from probes.lint_targets import find_targets
+    from probes.reporters.fuzzing import fuzz_export, fuzz_text
+
+    targets = [target for given in args.template for target in find_targets(given)]
+    database = None if args.database == "none" else args.database
+    reports, sources, unusable = [], [], False
+    for target in targets:
+        try:
+            source = open_source(target, corpus=corpus_folder(), vocabulary=False)
+            text = source.template(args.variant)
+        except JinjarunError as error:
+            unusable = True
+            complain(f"{target}: not evaluated: {describe(error)}", UNUSABLE)
+            continue
+        report = fuzz(
+            text,
+            name=target,
+            laws=args.law,
+            max_examples=args.max_examples,
+            seed=args.seed,
+            budget=args.budget,
+            **special_tokens(args, source),
+            now=args.now,
+            database=database,
+            progress=Progress(target) if sys.stderr is not None and sys.stderr.isatty() else None,
+        )
+        reports.append(report)
+        sources.append(text)
+    if args.export:
+        write_file(args.export, fuzz_export(zip(reports, sources, strict=True), metadata.version("jinjarun")))
+    print_json([report.to_dict() for report in reports]) if args.json else write(fuzz_text(reports))
+    if unusable:
+        return UNUSABLE
+    return FINDING if any(report.failed(strict=args.strict) for report in reports) else CLEAN
+
+
+class Progress:
+    """How far a search is, on one line of the terminal."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+
+    def __call__(self, done: int, wanted: int) -> None:
+        end = "\r\x1b[K" if done == wanted else ""
+        print(f"\r{self.what}: {done} of {wanted} conversations{end}", end="", file=sys.stderr, flush=True)
+
+
 def run_compare(args: argparse.Namespace) -> int:
     import probes
 
@@ -635,6 +684,32 @@ def probe_options(added: argparse.ArgumentParser) -> None:
     finding_options(added)
 
 
+def fuzz_options(added: argparse.ArgumentParser) -> None:
+    from probes.laws import DATABASE, EXAMPLES, LAWS
+
+    added.add_argument("--law", choices=LAWS, action="append", metavar="LAW", help=f"one of: {', '.join(LAWS)}")
+    added.add_argument("--max-examples", type=positive, default=EXAMPLES, metavar="N", help=f"default {EXAMPLES}")
+    added.add_argument("--seed", type=int, default=0, metavar="N", help="another seed makes up other conversations")
+    added.add_argument("--budget", type=float, metavar="SECONDS", help="stop a template's search after so long")
+    added.add_argument("--strict", action="store_true", help="fail for what a template is known to do, too")
+    added.add_argument("--export", metavar="FILE", help="write a bug report that stands by itself, in Markdown")
+    added.add_argument(
+        "--database",
+        default=DATABASE,
+        metavar="FOLDER",
+        help=f"where what was found is kept for the next time (default {DATABASE}), or none",
+    )
+    token_options(added)
+    clock_option(added)
+
+
+def positive(text: str) -> int:
+    """A count of examples."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no positive number")
+    return int(text)
+
+
 def lint_options(added: argparse.ArgumentParser) -> None:
     several: dict[str, Any] = {"action": "append", "default": [], "metavar": "CODES"}
     added.add_argument("--select", **several, help="only these rules: TL104, TL1, RS, a name")
@@ -674,6 +749,7 @@ COMMANDS = {
     "rules": Command("list the rules, or print the documentation of one", run_rules, rules_options, 0),
     "prefix": Command("check what a growing conversation keeps of the KV cache", run_prefix, prefix_options),
     "serve": Command("answer llama-server's endpoints for a template", run_serve, serve_options, json=False),
+    "fuzz": Command("make up conversations and check that every law holds", run_fuzz, fuzz_options, "+"),
     "compare": Command("render with every engine and show where they differ", run_compare, request_options),
 }
 

@@ -1,0 +1,148 @@
+"""A request renders, in every engine alike, and costs no more than its size."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from jinjarun.errors import JinjarunError, LimitExceeded, TemplateRaised, quote
+from jinjarun.template import Rendered
+from probes.chats import CHATS
+from probes.laws.base import Break, Case, Law, Subject, parting
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from probes.chats import Chat, Message
+
+FACTORS = (4, 8, 16)
+"""A conversation is repeated, and a text lengthened, as often as this."""
+GROWTH = 2.3
+"""What the second doubling may cost more than the first: 2 is linear, 4 is quadratic."""
+FEWEST_STEPS = 400
+"""Growth of less than this many steps is not judged."""
+TEXT_CHARS = 256
+
+
+def renders(case: Case) -> Iterator[Break]:
+    """What the template refuses in words of its own is its contract, not a failure."""
+    for end in case.points:
+        case.answer(end)
+    if case.messages[-1]["role"] == "assistant":
+        case.answer(prompt=False)
+    for chat, error in case.failures:
+        if isinstance(error, TemplateRaised):
+            continue
+        if isinstance(error, LimitExceeded):
+            yield Break("within-limits", "SC105", error.limit, error.message, chat, line=error.line)
+        else:
+            cause = f"{error.name} line {error.line}"
+            message = f"fails: {quote(error.message)}"
+            yield Break("renders", failing_code(chat), cause, message, chat, line=error.line)
+
+
+def failing_code(chat: Chat) -> str:
+    """The rule that speaks of the least ordinary thing in a request that fails."""
+    messages = chat["messages"]
+    if any(message.get("content") is None for message in messages):
+        return "CT102"
+    if any(isinstance(message["content"], list) for message in messages):
+        return "CT104"
+    return "TL102" if any(message.get("tool_calls") for message in messages) else "CT106"
+
+
+def paths_agree(case: Case) -> Iterator[Break]:
+    """What differs on the conversations of the set already is known."""
+    for found in differences(case):
+        yield replace(found, known=found.cause in case.subject.engines_differ)
+
+
+def differences(case: Case) -> Iterator[Break]:
+    other, whole = case.subject.other, case.whole
+    if other is None:
+        return
+    prompt = case.messages[-1]["role"] != "assistant"
+    chat = case.request(prompt=prompt)
+    theirs = case.subject.render(chat, dialect=other)
+    ours = case.answer(prompt=prompt)
+    if isinstance(ours, JinjarunError) and isinstance(theirs, JinjarunError):
+        return
+    if whole is None or isinstance(theirs, JinjarunError):
+        failed = theirs if isinstance(theirs, JinjarunError) else ours
+        assert isinstance(failed, JinjarunError)
+        who = other if failed is theirs else case.subject.dialect
+        cause = f"only {who} fails: line {failed.line}"
+        message = f"only {who} fails: {quote(failed.message)[:120]}"
+        kept = whole.text if whole is not None else ""
+        came = theirs.text if isinstance(theirs, Rendered) else ""
+        yield Break("paths-agree", "PT101", cause, message, chat, kept, came, line=failed.line)
+    elif theirs.text != whole.text:
+        line = whole.line_at(parting(whole.text, theirs.text))
+        cause = f"text: line {line}"
+        message = f"{case.subject.dialect} and {other} write different texts"
+        yield Break("paths-agree", "PT101", cause, message, chat, whole.text, theirs.text, line=line)
+
+
+def linear_cost(case: Case) -> Iterator[Break]:
+    """Steps, never time: of the conversation repeated, and of its last user's text lengthened."""
+    unit = _unit(case.messages)
+    if unit is not None:
+        lead, turns = unit
+        costs = [_cost(case, [*lead, *turns * factor]) for factor in FACTORS]
+        yield from _judged(case, costs, "messages", [*lead, *turns * FACTORS[-1]])
+    if case.points:
+        end = case.points[-1]
+        at = max((i for i in range(end) if isinstance(case.messages[i].get("content"), str)), default=None)
+        if at is not None:
+            longer = [
+                [
+                    *case.messages[:at],
+                    {**case.messages[at], "content": "long " * (TEXT_CHARS * factor // 5)},
+                    *case.messages[at + 1 : end],
+                ]
+                for factor in FACTORS
+            ]
+            yield from _judged(case, [_cost(case, messages) for messages in longer], "text", longer[-1])
+
+
+def _unit(messages: list[Message]) -> tuple[list[Message], list[Message]] | None:
+    """The leading system messages, and turns that can be repeated: they end in an answer."""
+    start = next((i for i, message in enumerate(messages) if message["role"] == "user"), None)
+    if start is None:
+        return None
+    last = max(
+        (i for i, m in enumerate(messages) if m["role"] == "assistant" and not m.get("tool_calls")), default=None
+    )
+    if last is None or last < start:
+        return messages[:start], [messages[start], {"role": "assistant", "content": "Yes."}]
+    return messages[:start], messages[start : last + 1]
+
+
+def _cost(case: Case, messages: list[Message]) -> int | None:
+    chat: Any = {**case.chat, "messages": messages, "add_generation_prompt": False}
+    rendered = case.subject.render(chat)
+    return rendered.cost if isinstance(rendered, Rendered) else None
+
+
+def _judged(case: Case, costs: list[int | None], what: str, messages: list[Message]) -> Iterator[Break]:
+    small, middle, large = costs
+    if small is None or middle is None or large is None:
+        return
+    if large - middle > FEWEST_STEPS and large - middle > GROWTH * (middle - small):
+        factors = ", ".join(f"{steps:,} steps for {factor} times" for steps, factor in zip(costs, FACTORS, strict=True))
+        message = f"the cost grows faster than the {what}: {factors} the {what}"
+        chat = case.request() if what == "text" else case.request(prompt=case.messages[-1]["role"] != "assistant")
+        yield Break("linear-cost", "SC105", what, message, chat)
+
+
+def known_differences(subject: Subject) -> frozenset[str]:
+    """The causes of what the engines write differently on the conversations of the set."""
+    cases = (Case(subject, build()) for name, build in CHATS.items() if name != "empty")
+    return frozenset(found.cause for case in cases for found in differences(case))
+
+
+LAWS = (
+    Law("renders", ("CT102", "CT104", "TL102", "CT106", "SC105"), "what the template takes it renders", renders),
+    Law("paths-agree", ("PT101",), "both engines write the same text", paths_agree),
+    Law("linear-cost", ("SC105",), "cost grows at most as messages and texts do", linear_cost, heavy=True),
+)

@@ -1,0 +1,168 @@
+"""What one template usually writes around turns, measured in conversations with plain texts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from jinjarun.template import Rendered
+from probes.laws.base import Prompt, Subject, parting
+from probes.shape.texts import MARKER
+from probes.supports import NAME, TEXTS, Supports, beside_content, call, in_parts, result, say, tool
+
+if TYPE_CHECKING:
+    from probes.chats import Chat, Message
+
+
+@dataclass(slots=True)
+class Frames:
+    """`end` is the marker that ends an answer, `opener` the one that opens turns; None where there is none.
+    `closes`, `opens`: how often they stand between the texts of two neighbours, by the roles. `calls`: how often after
+    a message with one, two calls. `prompts`: the generation prompt by the role of the last message."""
+
+    end: str | None = None
+    opener: str | None = None
+    closes: dict[tuple[str, str], int] = field(default_factory=dict)
+    opens: dict[tuple[str, str], int] = field(default_factory=dict)
+    calls: dict[int, tuple[int, int]] = field(default_factory=dict)
+    prompts: dict[str, str] = field(default_factory=dict)
+    arguments_as_json: dict[str, bool] = field(default_factory=dict)
+    """By the form in which arguments are sent: whether they stand in the prompt as a JSON document."""
+    tool_form: int | None = None
+    """Which of `calls.candidates` of a tool stands in the prompt as a JSON document; None where none does."""
+
+
+def _form(supports: Supports, messages: list[Message]) -> list[Message]:
+    lead = [say("system", TEXTS[0])] if supports.leading_system and messages[0]["role"] != "system" else []
+    formed = [*lead, *messages]
+    return formed if supports.string_content else [in_parts(message) for message in formed]
+
+
+def _chat(supports: Supports, messages: list[Message], *, prompt: bool = True, offered: bool = False) -> Chat:
+    chat: dict[str, Any] = {"messages": _form(supports, messages), "add_generation_prompt": prompt}
+    if offered:
+        chat["tools"] = [tool(bare=supports.bare)]
+    if supports.variables:
+        chat["variables"] = dict(supports.variables)
+    return chat  # type: ignore[return-value]  # the keys of a Chat
+
+
+def frames_of(subject: Subject) -> Frames:
+    supports = subject.supports or Supports()
+    found = Frames()
+    user, answer = say("user", TEXTS[1]), say("assistant", TEXTS[2])
+    turns = [user, answer, say("user", TEXTS[3]), say("assistant", TEXTS[4]), say("user", TEXTS[5])]
+    _prompt(subject, found, "user", [user], offered=False)
+    plain = _prompt_of(subject, _chat(supports, turns if supports.assistant else [user]))
+    if plain is None:
+        return found
+    shift = len(plain.chat["messages"]) - len(turns)
+    if supports.assistant and shift + 4 in plain.places:
+        _markers(found, plain, shift)
+        _count(found, plain)
+    if supports.system and supports.string_content:
+        led = _prompt_of(subject, _chat(supports, [say("system", TEXTS[0]), *turns]))
+        if led is not None:
+            _count(found, led)
+    if supports.tool_calls:
+        _calls(subject, supports, found, user, answer)
+        _arguments(subject, supports, found, user)
+    if supports.tools:
+        _tools(subject, supports, found, user)
+    return found
+
+
+def _prompt_of(subject: Subject, chat: Chat) -> Prompt | None:
+    rendered = subject.render(chat, spans=True)
+    return Prompt(chat, rendered) if isinstance(rendered, Rendered) else None
+
+
+def _markers(found: Frames, plain: Prompt, shift: int) -> None:
+    """The first marker after an answer ends it, unless it is the one that opens the next turn."""
+    places = plain.places
+    after_answer = plain.text[places[shift + 1].end : places[shift + 2].start]
+    after_user = plain.text[places[shift + 2].end : places[shift + 3].start]
+    markers = MARKER.findall(after_answer)
+    before_first = plain.text[: places[shift].start]
+    opener = next((marker for marker in markers if marker in before_first and marker not in markers[:1]), None)
+    if len(markers) == 1 and markers[0] in before_first:
+        opener = markers[0]
+    found.opener = opener
+    found.end = markers[0] if markers and markers[0] != opener and markers[0] not in before_first else None
+    if found.end is None and markers and markers[0] != opener and after_user.count(markers[0]) == 1:
+        found.end = markers[0]
+    if found.opener is not None and found.opener == found.end:
+        found.opener = None
+
+
+def _count(found: Frames, prompt: Prompt) -> None:
+    messages = prompt.chat["messages"]
+    for i, j in neighbours(prompt):
+        pair = (messages[i]["role"], messages[j]["role"])
+        between = prompt.written(prompt.places[i].end, prompt.places[j].start)
+        if found.end is not None:
+            found.closes.setdefault(pair, between.count(found.end))
+        if found.opener is not None:
+            found.opens.setdefault(pair, between.count(found.opener))
+
+
+def neighbours(prompt: Prompt) -> list[tuple[int, int]]:
+    """Messages next to one another whose texts were both found, in order."""
+    return [
+        (i, i + 1)
+        for i in sorted(prompt.places)
+        if i + 1 in prompt.places and prompt.places[i].end <= prompt.places[i + 1].start
+    ]
+
+
+def _calls(subject: Subject, supports: Supports, found: Frames, user: Message, answer: Message) -> None:
+    for count in (1, 2) if supports.parallel_calls else (1,):
+        message: Message = {"role": "assistant", **beside_content(supports.beside[0], TEXTS[6])}
+        message["tool_calls"] = [call(n, {"place": TEXTS[6 + n]}, supports, NAME) for n in range(1, count + 1)]
+        results = [result(n, TEXTS[11 + n]) for n in range(1, count + 1)]
+        loop = [user, message, *results]
+        ended = [*loop, answer, say("user", TEXTS[3])] if supports.answer_after_calls else loop
+        prompt = _prompt_of(subject, _chat(supports, ended, offered=True))
+        if prompt is None:
+            continue
+        _count(found, prompt)
+        shift = len(prompt.chat["messages"]) - len(ended)
+        first, reply = prompt.places.get(shift), prompt.places.get(shift + 2)
+        if first is not None and reply is not None and first.end <= reply.start:
+            between = prompt.written(first.end, reply.start)
+            found.calls[count] = (
+                between.count(found.end) if found.end is not None else 0,
+                between.count(found.opener) if found.opener is not None else 0,
+            )
+        if count == 1:
+            _prompt(subject, found, "tool", loop, offered=True)
+
+
+def _prompt(subject: Subject, found: Frames, role: str, messages: list[Message], *, offered: bool) -> None:
+    supports = subject.supports or Supports()
+    asked = subject.render(_chat(supports, messages, offered=offered))
+    bare = subject.render(_chat(supports, messages, prompt=False, offered=offered))
+    if isinstance(asked, Rendered) and isinstance(bare, Rendered):
+        found.prompts[role] = asked.text[parting(asked.text, bare.text) :]
+
+
+def _arguments(subject: Subject, supports: Supports, found: Frames, user: Message) -> None:
+    from probes.laws.calls import documents, inside  # noqa: PLC0415  # it reads this module's Frames
+
+    for form in supports.arguments:
+        formed = replace(supports, arguments=(form,))
+        message: Message = {"role": "assistant", **beside_content(supports.beside[0], TEXTS[6])}
+        message["tool_calls"] = [call(1, {"place": TEXTS[7]}, formed)]
+        rendered = subject.render(_chat(supports, [user, message, result(1, TEXTS[12])], offered=True))
+        if isinstance(rendered, Rendered):
+            found.arguments_as_json[form] = {"place": TEXTS[7]} in inside(documents(rendered.text))
+
+
+def _tools(subject: Subject, supports: Supports, found: Frames, user: Message) -> None:
+    from probes.laws.calls import candidates, documents, inside  # noqa: PLC0415
+
+    rendered = subject.render(_chat(supports, [user], offered=True))
+    if isinstance(rendered, Rendered):
+        values = list(inside(documents(rendered.text)))
+        forms = candidates(tool(bare=supports.bare))
+        found.tool_form = next((number for number, wanted in enumerate(forms) if wanted in values), None)

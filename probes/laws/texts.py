@@ -1,0 +1,194 @@
+"""Every text of the input stands in the prompt once, unaltered and in order."""
+
+from __future__ import annotations
+
+import html
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from probes.laws.base import Break, Case, Law, Prompt, forms_of, text_of
+from probes.laws.growth import thinks
+from probes.supports import REASONING_FIELDS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from probes.chats import Message
+
+LOST = {"system": "RL101", "developer": "RL103"}
+
+
+def code_of(message: Message, usual: str) -> str:
+    """The rule that speaks of what befell this message's text."""
+    if isinstance(message.get("content"), list):
+        return "CT104"
+    if usual == "lost":
+        return LOST.get(message["role"], "TL114" if message.get("tool_calls") else "CT106")
+    return "CT106"
+
+
+def place_name(index: int, message: Message) -> str:
+    calls = " that calls tools" if message.get("tool_calls") else ""
+    return f"message {index} ({message['role']}{calls})"
+
+
+def texts_kept(case: Case) -> Iterator[Break]:
+    whole = case.whole
+    if whole is None:
+        return
+    for index, message in enumerate(case.messages):
+        text = text_of(message)
+        if not text.strip() or index in whole.places or thinks(text) or _is_there(text, whole):
+            continue
+        if any(form in whole.text for form in escaped(text)):
+            continue  # it is there, altered
+        which = f"{message['role']} message" + (" that calls tools" if message.get("tool_calls") else "")
+        late = "late " if message["role"] == "system" and index and case.messages[index - 1]["role"] != "system" else ""
+        second = "further " if message["role"] == "system" and index and not late else ""
+        cause = f"{second or late}{message['role']}{' with calls' if message.get('tool_calls') else ''}".strip()
+        said = f"the text of a {second}{late}{which} leaves no trace in the prompt"
+        yield Break("texts-kept", code_of(message, "lost"), cause, said, whole.chat, text, whole.text)
+
+
+def _is_there(text: str, prompt: Prompt) -> bool:
+    """Whether every line of a text stands somewhere in the prompt."""
+    pieces = [piece.strip() for piece in text.splitlines() if piece.strip()]
+    return all(any(form in prompt.text for form in forms_of(piece)) for piece in pieces)
+
+
+def escaped(text: str) -> list[str]:
+    return [html.escape(text.strip()), html.escape(text.strip(), quote=False), text.strip().upper(), text.lower()]
+
+
+def texts_unaltered(case: Case) -> Iterator[Break]:
+    whole = case.whole
+    if whole is None:
+        return
+    for index, message in enumerate(case.messages):
+        text = text_of(message)
+        if not text.strip():
+            continue
+        place = whole.places.get(index)
+        if place is None:
+            cause = _altered_elsewhere(text, message, whole)
+            if cause is None:
+                continue
+            found = whole.text
+            line = None
+        elif place.written == text:
+            continue
+        else:
+            cause = _alteration(text, place.written, message)
+            found = place.written
+            line = whole.line_at(place.start)
+        known = cause in ("trimmed", "cut_at_think")
+        code = "RS103" if cause == "cut_at_think" else code_of(message, "altered")
+        said = {
+            "trimmed": "is trimmed",
+            "cut_at_think": "is cut at a tag of reasoning that it quotes",
+            "escaped": "is escaped as HTML",
+        }.get(cause, "is altered")
+        message_text = f"the text of {place_name(index, message)} {said}"
+        cause = f"{cause} {message['role']}"
+        yield Break("texts-unaltered", code, cause, message_text, whole.chat, text, found, known=known, line=line)
+
+
+def _alteration(text: str, written: str, message: Message) -> str:
+    if written.strip() == text.strip():
+        return "trimmed"
+    if message["role"] == "assistant" and thinks(text):
+        return "cut_at_think"
+    if isinstance(message.get("content"), list) and "".join(written.split()) == "".join(text.split()):
+        return "trimmed"
+    return "escaped" if written in (html.escape(text), html.escape(text.strip())) else "altered"
+
+
+def _altered_elsewhere(text: str, message: Message, whole: Prompt) -> str | None:
+    """How a text without a place was altered; None where it left no trace or is whole."""
+    if any(form in whole.text for form in escaped(text)[:2]):
+        return "escaped"
+    if message["role"] == "assistant" and thinks(text):
+        return "cut_at_think"
+    return "altered" if _is_there(text, whole) or any(form in whole.text for form in escaped(text)) else None
+
+
+def texts_once(case: Case) -> Iterator[Break]:
+    whole = case.whole
+    if whole is None:
+        return
+    for index, place in whole.places.items():
+        if place.count > 1:
+            said = f"the text of {place_name(index, case.messages[index])} stands there {place.count} times"
+            text = text_of(case.messages[index])
+            line = whole.line_at(place.end)
+            yield Break(
+                "texts-once",
+                "CT106",
+                case.messages[index]["role"],
+                said,
+                whole.chat,
+                text,
+                text * place.count,
+                line=line,
+            )
+
+
+def texts_in_order(case: Case) -> Iterator[Break]:
+    whole = case.whole
+    if whole is None:
+        return
+    order = sorted(whole.places)
+    for before, after in pairwise(order):
+        if whole.places[before].start <= whole.places[after].start:
+            continue
+        roles = case.messages[before]["role"], case.messages[after]["role"]
+        system = "system" in roles or "developer" in roles
+        if system and len(set(roles)) == 1:
+            system = False
+        said = f"{place_name(after, case.messages[after])} stands before {place_name(before, case.messages[before])}"
+        yield Break(
+            "texts-in-order",
+            "RL107" if system else "CT106",
+            "system" if system else " before ".join(reversed(roles)),
+            said,
+            whole.chat,
+            text_of(case.messages[before]),
+            text_of(case.messages[after]),
+            known=system,
+            line=whole.line_at(whole.places[after].start),
+        )
+
+
+def reasoning_in_loop(case: Case) -> Iterator[Break]:
+    """Reasoning before a call whose turn still goes on."""
+    end = case.points[-1] if case.points else 0
+    if not end or case.messages[end - 1]["role"] != "tool":
+        return
+    prompt = case.prompt(end)
+    if prompt is None:
+        return
+    start = max((i for i in range(end) if case.messages[i]["role"] == "user"), default=0)
+    for index in range(start, end):
+        for name in REASONING_FIELDS:
+            thought = case.messages[index].get(name)
+            if not isinstance(thought, str) or not thought.strip():
+                continue
+            if not any(form in prompt.text for form in forms_of(thought.strip())) and not thinks(thought):
+                said = f"the reasoning of {place_name(index, case.messages[index])} is dropped while its turn goes on"
+                yield Break("reasoning-in-loop", "RS102", "dropped", said, prompt.chat, thought, prompt.text)
+
+
+LAWS = (
+    Law("texts-kept", ("CT106", "CT104", "RL101", "RL103", "TL114"), "every text leaves a trace", texts_kept),
+    Law("texts-unaltered", ("CT106", "CT104", "RS103"), "every text stands as it was sent", texts_unaltered),
+    Law("texts-once", ("CT106",), "every text stands there once", texts_once),
+    Law("texts-in-order", ("CT106", "RL107"), "the texts stand in the order of the messages", texts_in_order),
+    Law(
+        "reasoning-in-loop",
+        ("RS102",),
+        "reasoning before a call stays while the tool turn goes on",
+        reasoning_in_loop,
+        "writes reasoning and tool calls",
+        lambda supports: supports.reasoning is not None and supports.tool_calls,
+    ),
+)

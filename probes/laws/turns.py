@@ -1,0 +1,250 @@
+"""Turns are opened and closed, generation starts in one, and a text cannot make one."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from jinjarun.template import Rendered
+from probes.laws.base import Break, Case, Law, Prompt, parting, text_of
+from probes.laws.frames import neighbours
+from probes.supports import REASONING_FIELDS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+OTHER_ENDS = re.compile(r"<[|｜][^<>]*(?:end|eom|eot|eos|call|return)[^<>]*[|｜]>|</s>")
+"""Markers that end a message which calls tools in formats that end it otherwise than an answer."""
+
+
+def turns_closed(case: Case) -> Iterator[Break]:
+    whole, end = case.whole, case.subject.frames.end
+    if whole is None or end is None or sent_elsewhere(case, end):
+        return
+    yield from _pairs(case, whole, end, case.subject.frames.closes, "closed")
+    yield from _calls(case, whole, end)
+    twice = re.search(rf"{re.escape(end)}\s*{re.escape(end)}", whole.written(0, len(whole.text)))
+    if twice is not None:
+        line = whole.line_at(whole.text.find(end))
+        message = "a turn is closed twice"
+        yield Break("turns-closed", "TL108", "twice", message, whole.chat, end, twice.group(), line=line)
+
+
+def turns_opened(case: Case) -> Iterator[Break]:
+    whole, opener = case.whole, case.subject.frames.opener
+    if whole is not None and opener is not None and not sent_elsewhere(case, opener):
+        yield from _pairs(case, whole, opener, case.subject.frames.opens, "opened")
+
+
+def _pairs(case: Case, whole: Prompt, marker: str, usual: dict[tuple[str, str], int], what: str) -> Iterator[Break]:
+    """Neighbours between whose texts the marker stands more or less often than usual."""
+    for i, j in neighbours(whole):
+        first, second = case.messages[i], case.messages[j]
+        pair = (first["role"], second["role"])
+        if first.get("tool_calls") or second.get("tool_calls") or pair not in usual:
+            continue
+        if any(name in message for message in (first, second) for name in REASONING_FIELDS):
+            continue
+        between = whole.written(whole.places[i].end, whole.places[j].start)
+        count = between.count(marker)
+        if count == usual[pair]:
+            continue
+        yield Break(
+            f"turns-{what}",
+            "TL108",
+            f"{pair[0]} to {pair[1]}",
+            f"between messages {i} ({pair[0]}) and {j} ({pair[1]}) stands {marker!r} {count} times, not {usual[pair]}",
+            whole.chat,
+            marker * usual[pair],
+            between,
+            line=whole.line_at(whole.places[i].end),
+        )
+
+
+def _calls(case: Case, whole: Prompt, end: str) -> Iterator[Break]:
+    """A message that calls is closed before its results."""
+    frames = case.subject.frames
+    for i, message in enumerate(case.messages[:-1]):
+        if not message.get("tool_calls") or i + 1 not in whole.places:
+            continue
+        at = whole.places[i].end if i in whole.places else _end_before(whole, i)
+        start = whole.places[i + 1].start
+        if at is None or at > start:
+            continue
+        between = whole.written(at, start)
+        before = case.messages[i - 1]["role"] if i else "user"
+        opened_by = 0 if i in whole.places else frames.closes.get((before, "assistant"), 0)
+        if between.count(end) - opened_by >= 1 or OTHER_ENDS.search(between.replace(end, "")):
+            continue
+        yield Break(
+            "turns-closed",
+            "TL108",
+            "calls",
+            f"message {i} calls tools, and its turn is not closed before their results: {end!r} is missing",
+            whole.chat,
+            end,
+            between,
+            line=whole.line_at(start - 1),
+        )
+
+
+def _end_before(whole: Prompt, index: int) -> int | None:
+    return whole.places[index - 1].end if index - 1 in whole.places else None
+
+
+def generation_prompt(case: Case) -> Iterator[Break]:
+    """Behind the same kind of message stands the same generation prompt, and nothing before it changes."""
+    if not case.points:
+        return
+    end = case.points[-1]
+    role = case.messages[end - 1]["role"]
+    usual = case.subject.frames.prompts.get(role)
+    asked, bare = case.prompt(end), case.prompt(end, prompt=False)
+    if usual is None or asked is None or bare is None:
+        return
+    if not text_of(case.messages[end - 1]).strip():
+        return
+    if usual and asked.text == bare.text:
+        message = (
+            f"no generation prompt stands behind a message of {role}, where {usual!r} does in a short conversation"
+        )
+        yield Break(
+            "generation-prompt",
+            "TR101",
+            "missing",
+            message,
+            asked.chat,
+            bare.text + usual,
+            asked.text,
+            line=asked.line_at(len(asked.text)),
+        )
+    elif not asked.text.endswith(usual):
+        found = asked.text[parting(asked.text, bare.text) :]
+        message = f"the generation prompt behind a message of {role} is {found!r}, not {usual!r}"
+        yield Break(
+            "generation-prompt",
+            "TR101",
+            "differs",
+            message,
+            asked.chat,
+            bare.text + usual,
+            asked.text,
+            line=asked.line_at(parting(asked.text, bare.text)),
+        )
+    yield from _outside(case, asked, role)
+
+
+def _outside(case: Case, asked: Prompt, role: str) -> Iterator[Break]:
+    """After results generation must start in a turn: a new one, or the one that is still open."""
+    frames = case.subject.frames
+    after_user, after_tool = frames.prompts.get("user"), frames.prompts.get("tool")
+    if role != "tool" or not after_user or after_tool != "" or frames.end is None:
+        return
+    if asked.text.rstrip().endswith(frames.end):
+        message = "after the results of tools the turn is closed and no other is opened: generation starts outside any"
+        yield Break(
+            "generation-prompt",
+            "TL108",
+            "outside",
+            message,
+            asked.chat,
+            asked.text + after_user,
+            asked.text,
+            line=asked.line_at(len(asked.text)),
+        )
+
+
+def forged_turns(case: Case) -> Iterator[Break]:
+    """Markers in a text of the input never become the template's own, and as plain text they are told of."""
+    whole, frames = case.whole, case.subject.frames
+    if whole is None:
+        return
+    marks = [mark for mark in (frames.opener, frames.end) if mark is not None]
+    for index, place in whole.places.items():
+        message = case.messages[index]
+        forged = [mark for mark in marks if mark in text_of(message)]
+        if message["role"] not in ("user", "tool") or not forged:
+            continue
+        if not place.own:
+            lost = [mark for mark in forged if mark in whole.text[place.start : place.end]]
+            if lost:
+                said = f"{lost[0]!r} in the text of a {message['role']} message counts as the template's own"
+                yield Break(
+                    "forged-turns",
+                    "SC104",
+                    f"own {message['role']}",
+                    said,
+                    whole.chat,
+                    text_of(message),
+                    whole.text[place.start : place.end],
+                    known=True,
+                    line=whole.line_at(place.start),
+                )
+            continue
+        said = f"{forged[0]!r} in the text of a {message['role']} message makes a turn where prompts are plain text"
+        yield Break(
+            "forged-turns",
+            "SC104",
+            f"text {message['role']}",
+            said,
+            whole.chat,
+            "",
+            forged[0],
+            known=True,
+            line=whole.line_at(place.start),
+        )
+
+
+def structure_fixed(case: Case) -> Iterator[Break]:
+    """The template's own markers do not depend on what a text says."""
+    whole, frames = case.whole, case.subject.frames
+    marks = [mark for mark in (frames.opener, frames.end) if mark is not None]
+    if whole is None or not marks:
+        return
+    troubled = [m for m in case.messages if m["role"] in ("user", "tool") and any(k in text_of(m) for k in marks)]
+    if not troubled:
+        return
+    plain = {**whole.chat, "messages": [_harmless(message, marks) for message in case.messages]}
+    rendered = case.subject.render(plain, spans=True)  # type: ignore[arg-type]  # the keys of a Chat
+    if not isinstance(rendered, Rendered):
+        return
+    other = Prompt(plain, rendered)  # type: ignore[arg-type]
+    texts = [prompt.written(0, len(prompt.text)) for prompt in (whole, other)]
+    for mark in marks:
+        forged = sum(mark in whole.text[p.start : p.end] for p in whole.places.values() if not p.own)
+        if texts[0].count(mark) - texts[1].count(mark) not in (0, forged):
+            said = (
+                f"the template writes {mark!r} {texts[0].count(mark)} times, and {texts[1].count(mark)} times where no"
+            )
+            yield Break(
+                "forged-turns",
+                "SC104",
+                "structure",
+                f"{said} text holds it",
+                whole.chat,
+                other.text,
+                whole.text,
+                line=whole.line_at(parting(*texts)),
+            )
+
+
+def _harmless(message: dict[str, object], marks: list[str]) -> dict[str, object]:
+    content = message.get("content")
+    if message["role"] not in ("user", "tool") or not isinstance(content, str):
+        return message
+    for mark in marks:
+        content = content.replace(mark, "mark")
+    return {**message, "content": content}
+
+
+LAWS = (
+    Law("turns-closed", ("TL108",), "every turn is closed once", turns_closed),
+    Law("turns-opened", ("TL108",), "every turn is opened once", turns_opened),
+    Law("generation-prompt", ("TR101", "TL108"), "generation starts as the shape says", generation_prompt),
+    Law(
+        "forged-turns",
+        ("SC104",),
+        "no text of a user or a tool opens or closes a turn",
+        lambda case: (found for law in (forged_turns, structure_fixed) for found in law(case)),
+    ),
+)

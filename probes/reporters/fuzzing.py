@@ -1,0 +1,139 @@
+"""What `fuzz` found, for a terminal of 80 columns, and as a bug report that stands by itself."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from probes.fuzzing import Counterexample, FuzzReport
+
+WIDTH = 79
+AROUND = 60
+"""Code points of each text that are shown on both sides of the place where they part."""
+MARK = "⟦here⟧"
+
+
+def fuzz_text(reports: Iterable[FuzzReport]) -> str:
+    """Each template: its broken laws with their smallest conversations, what it is known to do, what was not asked."""
+    return "\n".join("\n".join(_report(report)) + "\n" for report in reports)
+
+
+def _report(report: FuzzReport) -> Iterator[str]:
+    yield _head(report)
+    if report.why is not None:
+        yield from _wrapped(report.why, "  ")
+        return
+    for example in report.broken:
+        yield ""
+        yield from _example(report, example)
+    if report.known:
+        yield ""
+        yield "known to do (fails only with --strict)"
+        for example in report.known:
+            found = example.found
+            line = "" if found.line is None else f" (line {found.line})"
+            yield from _wrapped(f"{found.code} {found.law}: {found.message}{line}", "    ", "  ")
+    skipped = [law for law in report.laws if law.skipped is not None]
+    if skipped:
+        yield ""
+        yield "not asked"
+        for law in skipped:
+            yield from _wrapped(f"{law.law}: {law.skipped}", "    ", "  ")
+
+
+def _head(report: FuzzReport) -> str:
+    if report.why is not None:
+        return f"{report.template}: not evaluated"
+    asked = [law for law in report.laws if law.holds is not None]
+    holding = sum(law.holds is True for law in asked)
+    refused = f", {report.refused} refused" if report.refused else ""
+    stopped = ", out of time" if report.status == "stopped" else ""
+    return (
+        f"{report.template}: {holding} of {len(asked)} laws hold over {report.examples} conversations"
+        f"{refused}{stopped} ({report.dialect}, seed {report.seed})"
+    )
+
+
+def _example(report: FuzzReport, example: Counterexample) -> Iterator[str]:
+    found = example.found
+    line = "" if found.line is None else f" (line {found.line} of the template)"
+    yield from _wrapped(f"{found.severity} {found.code} {found.law}: {found.message}{line}", "      ", "  ")
+    yield f"      in {example.count} of {report.examples} conversations; the smallest:"
+    yield textwrap.indent(request_json(example.request), "      ")
+    if found.second is not None:
+        later = found.second["messages"][len(found.chat["messages"]) :]
+        if later:
+            yield "      and then:"
+            yield from (f"      {json.dumps(message, ensure_ascii=False)}" for message in later)
+    yield from _sides(found.kept, found.came, found.at)
+    yield f"      again: {report.repeat(found.law)}"
+
+
+def request_json(request: dict[str, Any]) -> str:
+    """A request as JSON, a line for each message, tool and other key."""
+
+    def value(given: Any) -> str:
+        if not isinstance(given, list):
+            return json.dumps(given, ensure_ascii=False)
+        return "[\n  " + ",\n  ".join(json.dumps(item, ensure_ascii=False) for item in given) + "]"
+
+    return "{" + ",\n ".join(f"{json.dumps(key)}: {value(given)}" for key, given in request.items()) + "}"
+
+
+def _sides(kept: str, came: str, at: int) -> Iterator[str]:
+    if kept or came:
+        yield f"    - {marked(kept, at)}"
+        yield f"    + {marked(came, at)}"
+
+
+def marked(text: str, at: int) -> str:
+    """A text as a literal around the place where it parts from the other, which is marked."""
+    start, end = max(0, at - AROUND), min(len(text), at + AROUND)
+    before = ("..." if start else "") + repr(text[start:at])[1:-1]
+    after = repr(text[at:end])[1:-1] + ("..." if end < len(text) else "")
+    return f"{before}{MARK}{after}"
+
+
+def _wrapped(text: str, indent: str, first: str | None = None) -> list[str]:
+    return textwrap.wrap(
+        text, WIDTH, initial_indent=indent if first is None else first, subsequent_indent=indent, break_long_words=False
+    )
+
+
+def fuzz_export(reports: Iterable[tuple[FuzzReport, str]], version: str) -> str:
+    """A bug report in Markdown for each template and its text: all that somebody else needs to see the same."""
+    parts = []
+    for report, source in reports:
+        lines = [f"# Chat template {report.template}", ""]
+        lines += [f"Found by jinjarun {version}, engine {report.dialect}, with `{report.repeat()}`.", ""]
+        for example in [*report.broken, *report.known]:
+            lines += _exported(report, example)
+        lines += ["## The template", "", *_fenced(source, "jinja")]
+        parts.append("\n".join(lines))
+    return "\n".join(parts)
+
+
+def _exported(report: FuzzReport, example: Counterexample) -> list[str]:
+    found = example.found
+    where = "" if found.line is None else f" Line {found.line} of the template."
+    known = " The template is known to do this." if found.known else ""
+    lines = [f"## {found.code} {found.name}: {found.law}", "", f"{found.message}.{where}{known}", ""]
+    lines += ["The request:", "", *_fenced(request_json(example.request), "json")]
+    if found.second is not None:
+        later = request_json({"messages": found.second["messages"]})
+        lines += ["The messages of the later request:", "", *_fenced(later, "json")]
+    lines += [f"Save the request and render it: `{report.render_command(example)}`", ""]
+    lines += ["What was expected, and what came; they part at the mark:", ""]
+    lines += _fenced(f"- {marked(found.kept, found.at)}\n+ {marked(found.came, found.at)}", "diff")
+    return lines
+
+
+def _fenced(text: str, language: str) -> list[str]:
+    fence = "```"
+    while fence in text:
+        fence += "`"
+    return [f"{fence}{language}", *text.split("\n"), fence, ""]
