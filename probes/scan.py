@@ -9,6 +9,7 @@ Memory is flat: the window bounds the futures and the rows that wait for them, w
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import zlib
@@ -16,7 +17,6 @@ from base64 import b64decode
 from collections import deque
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 
 from jinjarun.errors import InputError, JinjarunError, WorkerError, quote
@@ -26,7 +26,8 @@ from probes.scanning.walk import find
 from probes.scanning.worker import evaluate, isolated, walled
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Generator, Iterable, Iterator
+    from contextlib import AbstractContextManager
     from typing import BinaryIO
 
     from probes.probing import Depth
@@ -66,7 +67,7 @@ def scan(
     cache: str | os.PathLike[str] | None = None,
     known: Iterable[Row] = (),
     stdin: BinaryIO | None = None,
-) -> Iterator[Row]:
+) -> Generator[Row, None, None]:
     """The rows of all that is in `paths` (see `scanning.walk.find`), in an order that only the names decide.
 
     Distinct templates, by the SHA-256 of their text, are probed in isolated workers, `jobs` at a time (default: one for
@@ -85,30 +86,47 @@ def scan(
             raise InputError(f"{name} must be at least 1", path=name)
     names = [os.fspath(path) for path in ([paths] if isinstance(paths, str | os.PathLike) else paths)]
     found = find(names, follow_symlinks=follow_symlinks, stdin=stdin)
-    answers = Answers(None if cache is None else os.fspath(cache), tool(depth))
+    answers = partial(_opened, None if cache is None else os.fspath(cache), depth, known)
+    return _scan(found, answers, partial(_windowed, executor, jobs, depth), limit)
+
+
+def _opened(cache: str | None, depth: Depth, known: Iterable[Row]) -> Answers:
+    answers = Answers(cache, tool(depth))
     for row in known:
         if row.summary is not None and row.sha256 is not None and row.summary.tool == answers.tool:
             answers.put(row.sha256, row.summary, None)
-    return islice(_scan(found, answers, executor, jobs, depth), limit)
+    return answers
+
+
+@contextlib.contextmanager
+def _windowed(executor: Submits | None, jobs: int | None, depth: Depth, answers: Answers) -> Iterator[_Window]:
+    """A window on isolated workers of our own, or on `executor`; its answers are kept however it ends."""
+    if executor is not None:
+        window = _Window(lambda template: executor.submit(walled, template, depth), answers, jobs or 64)
+        with contextlib.closing(window):
+            yield window
+        return
+    jobs = jobs or os.cpu_count() or 1
+    pool = isolated(jobs)
+    window = _Window(lambda template: pool.submit(evaluate, template, depth), answers, FUTURES * jobs)
+    try:
+        with contextlib.closing(window):
+            yield window
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _scan(
-    found: Iterator[Found], answers: Answers, executor: Submits | None, jobs: int | None, depth: Depth
-) -> Iterator[Row]:
-    if executor is not None:
-        window = _Window(partial(executor.submit, walled), answers, depth, jobs or 64)
-        pool = None
-    else:
-        jobs = jobs or os.cpu_count() or 1
-        pool = isolated(jobs)
-        window = _Window(partial(pool.submit, evaluate), answers, depth, FUTURES * jobs)
-    try:
-        yield from window.rows(found)
-    finally:
-        window.close()
-        if pool is not None:
-            pool.shutdown(cancel_futures=True)
-        answers.close()
+    found: Iterator[Found],
+    opened: Callable[[], Answers],
+    windowed: Callable[[Answers], AbstractContextManager[_Window]],
+    limit: int | None,
+) -> Generator[Row, None, None]:
+    with contextlib.closing(opened()) as answers, windowed(answers) as window:
+        for number, row in enumerate(window.rows(found), 1):
+            yield row
+            if number == limit:
+                break
 
 
 @dataclass(slots=True)
@@ -116,16 +134,16 @@ class _Asked:
     """A template that is being probed."""
 
     template: str
-    promise: Promise
+    promise: Promise | None = None
+    refusal: Exception | None = None
 
 
 class _Window:
     """The futures under way, and the rows that wait for them or behind them."""
 
-    def __init__(self, submit: Callable[[str, Depth], Promise], answers: Answers, depth: Depth, size: int) -> None:
+    def __init__(self, submit: Callable[[str], Promise], answers: Answers, size: int) -> None:
         self._submit = submit
         self._answers = answers
-        self._depth: Depth = depth
         self._size = size
         self._asked: dict[str, _Asked] = {}
         self._waiting: deque[tuple[Found, str | None]] = deque()
@@ -137,7 +155,8 @@ class _Window:
             if one.text is not None:
                 sha256 = hashlib.sha256(one.text.encode("utf-8", "surrogatepass")).hexdigest()
                 if sha256 not in self._asked and self._answers.get(sha256) is None:
-                    self._asked[sha256] = _Asked(one.text, self._submit(one.text, self._depth))
+                    self._asked[sha256] = _Asked(one.text)
+                    self._ask(self._asked[sha256])
                 one = replace(one, text=None)
             self._waiting.append((one, sha256))
             while self._waiting and (self._full() or self._settled(self._waiting[0][1])):
@@ -148,16 +167,25 @@ class _Window:
     def close(self) -> None:
         """Keeps the answers that have come; the others are not waited for."""
         for sha256, asked in list(self._asked.items()):
-            if asked.promise.done():
+            if asked.promise is not None and asked.promise.done():
                 self._settle(sha256, attempts=1)
-            else:
+            elif asked.promise is not None:
                 asked.promise.cancel()
 
     def _full(self) -> bool:
         return len(self._asked) >= self._size or len(self._waiting) >= WAITING
 
+    def _ask(self, asked: _Asked) -> None:
+        """An executor that takes nothing any more costs an answer, not the scan."""
+        asked.promise = None
+        try:
+            asked.promise = self._submit(asked.template)
+        except Exception as error:
+            asked.refusal = error
+
     def _settled(self, sha256: str | None) -> bool:
-        return sha256 is None or sha256 not in self._asked or self._asked[sha256].promise.done()
+        asked = None if sha256 is None else self._asked.get(sha256)
+        return asked is None or asked.promise is None or asked.promise.done()
 
     def _row(self, found: Found, sha256: str | None) -> Row:
         if sha256 is None:
@@ -189,9 +217,12 @@ class _Window:
         answer: Answered | None = None
         error: Exception | None = None
         for attempt in range(attempts):
+            if attempt:
+                self._ask(asked)
+            if asked.promise is None:
+                error = asked.refusal
+                continue
             try:
-                if attempt:
-                    asked.promise = self._submit(asked.template, self._depth)
                 answer = asked.promise.result()
                 break
             except WorkerError as failed:

@@ -1,1 +1,69 @@
-"""How reports are written: one module a format."""
+"""How rows are written: one module a format, found here by name or by the ending of a file.
+
+A reporter is a module with `write(rows, out, tally)`: it reads the rows as they come, writes UTF-8 bytes to `out`, and
+finds the figures over all of them in `tally` once the rows have ended. A scan gives rows; so does anything that makes
+`probes.scanning.rows.Row` of what it found.
+"""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from jinjarun.errors import InputError
+from probes.scanning.tally import Tally
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from probes.scanning.rows import Row
+
+
+class Out(Protocol):
+    """Where a report goes: a binary file, or standard output."""
+
+    def write(self, data: bytes, /) -> object: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """`endings` of files that choose it. `lines`: each row stands for itself, so that half a file is of use."""
+
+    name: str
+    what: str
+    endings: tuple[str, ...] = ()
+    lines: bool = False
+
+    def write(self, rows: Iterable[Row], out: Out) -> Tally:
+        """Writes all rows, and returns the figures over them."""
+        tally = Tally()
+        importlib.import_module(f"{__name__}.{self.name}").write(tally.watching(rows), out, tally)
+        return tally
+
+
+FORMATS = {
+    made.name: made
+    for made in (
+        Format("text", "a line a template, then the figures", (".txt",), lines=True),
+        Format("json", "one object: rows and figures", (".json",)),
+        Format("jsonl", "a row a line", (".jsonl", ".ndjson"), lines=True),
+        Format("csv", "a row a line, a flag a column", (".csv",), lines=True),
+        Format("parquet", "the columns of csv, typed", (".parquet",)),
+        Format("markdown", "figures and tables", (".md", ".markdown")),
+        Format("html", "one page to look through, that needs nothing else", (".html", ".htm")),
+        Format("sarif", "SARIF 2.1.0, for code scanning", (".sarif", ".sarif.json")),
+        Format("junit", "JUnit XML, for CI", (".xml",)),
+        Format("github", "annotations of GitHub Actions", lines=True),
+    )
+}
+
+
+def format_of(file: str) -> Format:
+    """The format that the ending of a file's name chooses; the longest ending that fits."""
+    fitting = [(len(ending), made) for made in FORMATS.values() for ending in made.endings if file.endswith(ending)]
+    if not fitting:
+        raise InputError(
+            f"{file}: the ending names no format; choose one with --format: {', '.join(FORMATS)}", path=file
+        )
+    return max(fitting, key=lambda pair: pair[0])[1]

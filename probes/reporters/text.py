@@ -5,6 +5,9 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
+from jinjarun.errors import quote
+from probes.reporters.figures import headline, tables
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -12,7 +15,10 @@ if TYPE_CHECKING:
     from probes.linting import LintResult
     from probes.prefix import LawResult
     from probes.report import Finding, Observation, ProbeReport
+    from probes.reporters import Out
     from probes.rules import Rule
+    from probes.scanning.rows import Row
+    from probes.scanning.tally import Tally
 
 WIDTH = 79
 
@@ -31,6 +37,39 @@ def report_text(report: ProbeReport) -> str:
         _not_evaluated(report),
     ]
     return "\n\n".join("\n".join(lines) for lines in map(list, sections) if lines) + "\n"
+
+
+def write(rows: Iterable[Row], out: Out, tally: Tally) -> None:
+    """Of a scan: a line a row, then the figures."""
+    for row in rows:
+        out.write(f"{_row(row)}\n".encode("utf-8", "backslashreplace"))
+    out.write(figures_text(tally).encode("utf-8", "backslashreplace"))
+
+
+def figures_text(tally: Tally) -> str:
+    """What is said of all the rows of a scan."""
+    lines = [headline(tally)]
+    for table in tables(tally):
+        widths = [max(map(len, column)) for column in zip(table.heads, *table.rows, strict=True)]
+        lines += ["", table.title]
+        for cells in table.rows:
+            padded = [
+                f"{cell:>{width}}" if cell[:1].isdigit() else f"{cell:{width}}"
+                for cell, width in zip(cells, widths, strict=True)
+            ]
+            lines.append(f"  {'  '.join(padded)}".rstrip())
+    return "\n".join(lines) + "\n"
+
+
+def _row(row: Row) -> str:
+    place = quote(row.id) if row.key is None else f"{quote(row.id)} {quote(row.key)}"
+    if row.summary is None:
+        why = "" if row.error is None else f": {row.error['message']}"
+        return f"{row.status.replace('_', ' '):13} {place}{why}"
+    errors, warnings = row.summary.count("error"), row.summary.count("warning")
+    found = " ".join(f"{count}{letter}" for count, letter in ((errors, "E"), (warnings, "W")) if count) or "clean"
+    family = f" ({row.summary.family})" if row.summary.family is not None else ""
+    return f"{found:13} {place}{family}"
 
 
 def comparison_text(comparison: Comparison) -> str:

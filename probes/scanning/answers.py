@@ -1,4 +1,4 @@
-"""What is known of templates already: in a file of SQLite, so that memory stays flat and a killed scan loses nothing."""
+"""What is known of templates already: in a file of SQLite, so that memory stays flat and a kill loses nothing."""
 
 from __future__ import annotations
 

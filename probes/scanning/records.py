@@ -14,7 +14,9 @@ from probes.scanning.found import LINE_BYTES, Found, unreadable
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-KIND = "tokenizer_config"
+    from jinjarun.sources import Kind
+
+KIND: Kind = "tokenizer_config"
 ID, CONFIG_KEY = "id", "tokenizer_config"
 
 

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 Status = Literal["probed", "no_template", "error", "not_evaluated"]
+Fact = tuple[str, str]
 LIMIT = "LimitExceeded"
+NO_FAMILY = "(no known family)"
 
 
 class Engine(Model):
@@ -65,6 +67,21 @@ class Summary(Model):
     def as_json(self) -> str:
         """Made once: a corpus writes the same summary for thousands of files."""
         return json.dumps(self.model_dump(mode="json"))
+
+    @cached_property
+    def facts(self) -> tuple[Fact, ...]:
+        """What is counted over a corpus, as pairs of what was asked and for what: made once, counted for each row."""
+        facts: list[Fact] = [("family", self.family or NO_FAMILY), ("report", self.report)]
+        facts += [("loads", path) for path, engine in self.engines.items() if engine.loads]
+        for name, value in (self.caps or {}).items():
+            facts += [("caps:asked", name)] + [("caps:yes", name)] * value
+        for name, answer in self.observed.items():
+            facts += [("observed:asked", name)] * (answer != "unknown") + [("observed:yes", name)] * (answer == "yes")
+        for law, holds in self.laws.items():
+            facts += [("law:judged", law)] * (holds is not None) + [("law:broken", law)] * (holds is False)
+        facts += [("rule", code) for code in dict.fromkeys(found.code for found in self.findings)]
+        facts += [("severity", worst) for worst in dict.fromkeys(found.severity for found in self.findings)]
+        return tuple(facts)
 
     def count(self, severity: Severity) -> int:
         return sum(found.severity == severity for found in self.findings)
@@ -156,4 +173,6 @@ def tool(depth: str) -> str:
     except PackageNotFoundError:
         ours = "unknown"
     engines = "+".join(f"{name}-{dialect_named(name).version}" for name in ("transformers", "llama.cpp"))
-    return f"jinjarun {ours} conversations {CONVERSATION_SET} rules {RULE_SET} schema {SCHEMA_VERSION} {engines} {depth}"
+    return (
+        f"jinjarun {ours} conversations {CONVERSATION_SET} rules {RULE_SET} schema {SCHEMA_VERSION} {engines} {depth}"
+    )

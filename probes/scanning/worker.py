@@ -84,7 +84,7 @@ def _walls() -> IsolatedExecutor:
 
 
 def isolated(jobs: int | None) -> IsolatedExecutor:
-    """Workers for `evaluate`: a template may take half a minute, and memory enough for any that is in its right mind."""
+    """Workers for `evaluate`: a template may take half a minute, and more memory than any real one needs."""
     return IsolatedExecutor(
         jobs,
         timeout_seconds=TIMEOUT_SECONDS,
@@ -100,7 +100,7 @@ def warm() -> None:
 
 
 def renders(template: str) -> list[Render]:
-    """Some prompts with the origin of every character, from bare transformers, or llama.cpp where only that loads it."""
+    """Some prompts with the origin of every character: on bare transformers, or where only that loads it llama.cpp."""
     for dialect in ("transformers", "llama.cpp"):
         try:
             compiled = Template(template, dialect)

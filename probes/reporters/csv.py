@@ -1,0 +1,38 @@
+"""Comma-separated values with a header, as RFC 4180 has them: `columns.COLUMNS`, null as nothing."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import TYPE_CHECKING
+
+from probes.reporters.columns import COLUMNS, flat
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from probes.reporters import Out
+    from probes.reporters.columns import Value
+    from probes.scanning.rows import Row
+    from probes.scanning.tally import Tally
+
+
+def write(rows: Iterable[Row], out: Out, tally: Tally) -> None:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, COLUMNS)
+    writer.writeheader()
+    for row in rows:
+        writer.writerow({name: _cell(value) for name, value in flat(row).items()})
+        out.write(_taken(text))
+    out.write(_taken(text))
+
+
+def _cell(value: Value) -> Value:
+    return str(value).lower() if isinstance(value, bool) else value
+
+
+def _taken(text: io.StringIO) -> bytes:
+    data = text.getvalue().encode("utf-8", "backslashreplace")
+    text.seek(0)
+    text.truncate()
+    return data

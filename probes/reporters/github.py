@@ -1,0 +1,45 @@
+"""Workflow commands of GitHub Actions: each finding becomes an annotation of the file that it is in.
+
+Only a .jinja file has the lines that a finding names; elsewhere the annotation is of the file.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from probes.reporters import Out
+    from probes.scanning.rows import Row
+    from probes.scanning.tally import Tally
+
+COMMANDS = {"error": "error", "warning": "warning", "info": "notice"}
+
+
+def write(rows: Iterable[Row], out: Out, tally: Tally) -> None:
+    for row in rows:
+        for line in _annotations(row):
+            out.write(f"{line}\n".encode())
+
+
+def _annotations(row: Row) -> Iterator[str]:
+    if row.error is not None:
+        command = "error" if row.status == "error" else "warning"
+        title = _property(row.error["type"])
+        yield f"::{command} file={_property(row.id)},title={title}::{_data(row.error['message'])}"
+    for found in row.summary.findings if row.summary is not None else []:
+        place = {"file": row.id, "title": f"{found.code} {found.name}"}
+        if row.kind == "jinja_file" and found.line is not None:
+            place |= {"line": str(found.line)} | ({"col": str(found.column)} if found.column is not None else {})
+        properties = ",".join(f"{name}={_property(value)}" for name, value in place.items())
+        where = "" if row.key is None else f"{row.key}: "
+        yield f"::{COMMANDS[found.severity]} {properties}::{_data(where + found.message)}"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -1,0 +1,22 @@
+"""One JSON object: `rows` as they come, then the figures under `summary`."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from probes.reporters import Out
+    from probes.scanning.rows import Row
+    from probes.scanning.tally import Tally
+
+SCHEMA_VERSION = "1.0"
+
+
+def write(rows: Iterable[Row], out: Out, tally: Tally) -> None:
+    out.write(f'{{"schema_version": "{SCHEMA_VERSION}", "rows": ['.encode())
+    for number, row in enumerate(rows):
+        out.write(f"{',' if number else ''}\n{row.to_json()}".encode())
+    out.write(f'\n], "summary": {json.dumps(tally.to_dict(), indent=1)}}}\n'.encode())
