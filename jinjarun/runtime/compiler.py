@@ -1,8 +1,8 @@
 """From a template's tree to closures, each called with the variables in sight (`Env`).
 
-Nothing is folded and no Python is generated. Steps are charged by block: on entry to a body the number of its nodes that
-run in a straight line, before any of them does. `Program.height` is the depth of the whole tree; macros and recursive
-loops add the height of their bodies while they are active, so that the depth limit bounds the host's stack.
+Nothing is folded and no Python is generated. Steps are charged by block: on entry to a body the number of its nodes
+that run in a straight line, before any of them does. `Program.height` is the depth of the whole tree; macros and
+recursive loops add the height of their bodies while they are active, so that the depth limit bounds the host's stack.
 
 A compiler makes plain closures, or with `watched` ones that also keep the origin of strings and the trace of inputs.
 """

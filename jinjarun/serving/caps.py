@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from jinjarun.errors import RenderError
+from jinjarun.errors import LimitExceeded, RenderError
 from jinjarun.runtime.trace import Trace
 from jinjarun.template import Template
 
@@ -52,7 +52,8 @@ def reasoning_effort_variables(effort: str) -> dict[str, str]:
 
 
 def chat_template_caps(source: str, limits: Limits | None = None) -> Caps:
-    """Raises JinjarunError where llama.cpp fails to load the template too."""
+    """Raises JinjarunError where llama.cpp fails to load the template too, and LimitExceeded where a render hit a
+    limit: then nothing is known."""
     return template_caps(Template(source, "llama.cpp", limits))
 
 
@@ -70,6 +71,8 @@ class Look:
         }
         self.trace = Trace()
         adopted, text, error = template.trace_context(context, self.trace, now=0)
+        if isinstance(error, LimitExceeded):
+            raise error
         self.context = adopted
         self.text = text if text is not None else ""
         self.error = error
@@ -78,9 +81,10 @@ class Look:
     def value(self, *path: Any) -> Any:
         value: Any = self.context
         for key in path:
-            if not isinstance(value, (dict, list)):
-                raise RenderError(f"llama.cpp looks for {key!r} inside of what the template made no container")
-            value = value[key]
+            try:
+                value = value[key]
+            except (LookupError, TypeError):
+                raise RenderError(f"the template took away what llama.cpp looks into for {key!r}") from None
         return value
 
     def used(self, *path: Any) -> bool:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import defaultdict
 from typing import Any
 
 import pytest
 
+from jinjarun import JinjarunError, chat_template_caps
 from tests.conformance.golden import ENGINES
 from tests.conformance.hostile import attack, faults, rows
 
@@ -24,3 +26,10 @@ def test_all_rows_are_there() -> None:
 def test_hostile(dialect: str, kind: str) -> None:
     found = [fault for row in BY_KIND[kind] for fault in faults(attack(row), dialect)]
     assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("kind", BY_KIND)
+def test_caps_of_hostile_templates(kind: str) -> None:
+    for row in BY_KIND[kind]:
+        with contextlib.suppress(JinjarunError):
+            chat_template_caps(attack(row).source)

@@ -201,7 +201,7 @@ _ESCAPE_TABLE = str.maketrans({**{chr(c): f"\\u{c:04x}" for c in range(0x20)}, *
 
 
 def _json_string(text: str) -> str:
-    return f'"{str(text).translate(_ESCAPE_TABLE)}"'
+    return f'"{text if text.isalnum() else text.translate(_ESCAPE_TABLE)}"'
 
 
 def to_json(run: Run, value: Any, indent: int, item_separator: str, key_separator: str) -> str:
