@@ -13,6 +13,8 @@ from probes.report import ProbeReport
 
 if TYPE_CHECKING:
     from probes.fuzzing import FuzzReport, fuzz
+    from probes.scanning.rows import Row
+    from probes.scanning.scan import scan
     from probes.strategies import conversations, messages, tool_calls, tools
     from probes.supports import Supports
 
@@ -22,6 +24,7 @@ __all__ = [
     "LawResult",
     "LintResult",
     "ProbeReport",
+    "Row",
     "Supports",
     "check_prefix_stability",
     "compare",
@@ -30,16 +33,19 @@ __all__ = [
     "lint",
     "messages",
     "probe",
+    "scan",
     "tool_calls",
     "tools",
 ]
 
 _MADE_UP = {
     "FuzzReport": "fuzzing",
+    "Row": "scanning.rows",
     "Supports": "supports",
     "conversations": "strategies",
     "fuzz": "fuzzing",
     "messages": "strategies",
+    "scan": "scanning.scan",
     "tool_calls": "strategies",
     "tools": "strategies",
 }

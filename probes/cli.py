@@ -442,7 +442,7 @@ def run_prefix(args: argparse.Namespace) -> int:
 
 
 def run_fuzz(args: argparse.Namespace) -> int:
-    from probes.fuzz import fuzz
+    from probes.fuzzing import fuzz
     from probes.lint_targets import find_targets
     from probes.reporters.fuzzing import fuzz_export, fuzz_text
 
@@ -488,6 +488,12 @@ class Progress:
     def __call__(self, done: int, wanted: int) -> None:
         end = "\r\x1b[K" if done == wanted else ""
         print(f"\r{self.what}: {done} of {wanted} conversations{end}", end="", file=sys.stderr, flush=True)
+
+
+def run_scan(args: argparse.Namespace) -> int:
+    from probes.scanning import command
+
+    return command.run(args)
 
 
 def run_compare(args: argparse.Namespace) -> int:
@@ -649,6 +655,12 @@ def prefix_options(added: argparse.ArgumentParser) -> None:
     clock_option(added)
 
 
+def scan_options(added: argparse.ArgumentParser) -> None:
+    from probes.scanning import command
+
+    command.add_options(added)
+
+
 def token_options(added: argparse.ArgumentParser) -> None:
     added.add_argument("--bos-token", metavar="TEXT", help="instead of the model's own")
     added.add_argument("--eos-token", metavar="TEXT", help="instead of the model's own")
@@ -750,6 +762,7 @@ COMMANDS = {
     "prefix": Command("check what a growing conversation keeps of the KV cache", run_prefix, prefix_options),
     "serve": Command("answer llama-server's endpoints for a template", run_serve, serve_options, json=False),
     "fuzz": Command("make up conversations and check that every law holds", run_fuzz, fuzz_options, "+"),
+    "scan": Command("probe every template of many files, each distinct one once", run_scan, scan_options, 0),
     "compare": Command("render with every engine and show where they differ", run_compare, request_options),
 }
 

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from jinjarun.errors import InputError
 from probes.reporters import FORMATS, Format, format_of
-from probes.reporters.jsonl import read
-from probes.scan import Submits, scan
 from probes.scanning.running import Lines, Progress, Stoppable, whole_file
 from probes.scanning.walk import count
 
@@ -20,6 +18,7 @@ if TYPE_CHECKING:
 
     from probes.reporters import Out
     from probes.scanning.rows import Row
+    from probes.scanning.scan import Submits
     from probes.scanning.tally import Tally
 
 CLEAN, FINDING, INTERRUPTED = 0, 1, 130
@@ -57,6 +56,8 @@ def add_options(added: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Exit code 1 for a finding, as `--fail-on` says, or a file that cannot be read; 130 after Ctrl-C."""
+    from probes.scanning.scan import scan  # noqa: PLC0415  (what only a scan needs, other commands do not wait for)
+
     made = chosen_format(args)
     with contextlib.ExitStack() as open_now:
         executor = None if args.executor is None else open_now.enter_context(dask_executor(args.executor))
@@ -129,6 +130,8 @@ def earlier_rows(args: argparse.Namespace, made: Format) -> Iterator[Iterator[Ro
         return
     if args.out is None or made.name != "jsonl":
         raise InputError("--resume needs --cache, or --out with a .jsonl file", path="--resume")
+    from probes.reporters.jsonl import read  # noqa: PLC0415
+
     before = args.out + BEFORE
     if os.path.exists(args.out):
         if os.path.exists(before):
@@ -145,6 +148,8 @@ def earlier_rows(args: argparse.Namespace, made: Format) -> Iterator[Iterator[Ro
 
 def append_rows(source: str, target: str) -> None:
     """A resumed scan was cut off as well: its rows join those that it went on from."""
+    from probes.reporters.jsonl import read  # noqa: PLC0415
+
     with open(source, "rb") as rows, open(target, "ab") as file:
         file.write(b"\n")
         for row in read(rows):
