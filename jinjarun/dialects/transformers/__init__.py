@@ -48,25 +48,8 @@ class Transformers(Dialect):
     chained_comparisons = True
     ordered_keywords = False
 
-    binary = {
-        "+": operators.add,
-        "-": operators.sub,
-        "*": operators.mul,
-        "/": operators.truediv,
-        "//": operators.floordiv,
-        "%": operators.mod,
-        "**": operators.pow_,
-        "~": operators.concat,
-        "==": operators.eq,
-        "!=": operators.ne,
-        "<": operators.lt,
-        "<=": operators.le,
-        ">": operators.gt,
-        ">=": operators.ge,
-        "in": operators.in_,
-        "not in": operators.not_in,
-    }
-    unary = {"-": operators.neg, "+": operators.pos}
+    binary = operators.BINARY
+    unary = operators.UNARY
     undefined_type = Undefined
     dict_methods = frozenset(dir(dict))
 

@@ -190,3 +190,24 @@ def _compare_cost(run: Run, a: Any, b: Any, /) -> None:
 
 def _bounded(run: Run, value: Any) -> Any:
     return run.integer(value) if isinstance(value, int) else value
+
+
+BINARY: dict[str, Callable[[Run, Any, Any], Any]] = {
+    "+": add,
+    "-": sub,
+    "*": mul,
+    "/": truediv,
+    "//": floordiv,
+    "%": mod,
+    "**": pow_,
+    "~": concat,
+    "==": eq,
+    "!=": ne,
+    "<": lt,
+    "<=": le,
+    ">": gt,
+    ">=": ge,
+    "in": in_,
+    "not in": not_in,
+}
+UNARY: dict[str, Callable[[Run, Any], Any]] = {"-": neg, "+": pos}
