@@ -1,9 +1,9 @@
-"""Where templates live: files, configurations, model folders, the Hugging Face cache, GGUF, standard input.
+"""Where templates live: files, configurations, model folders, the Hugging Face cache, GGUF, running servers.
 
 `open_source` takes what people type and gives a `Source`: the template texts by name, where each came from, what other
-engines would have taken instead, and what the files say of the tokens. No engine, no library, no network; files are
-opened read-only and within bounds, and whatever is wrong with them is a `SourceError` that names file, place and
-reason.
+engines would have taken instead, and what the files say of the tokens. No engine, no library, and no network unless
+the address of a server is given; files are opened read-only and within bounds, and whatever is wrong with them is a
+`SourceError` that names file, place and reason.
 
     source = open_source("my-model/")
     source.template()                  # the text that a request without tools gets
@@ -61,6 +61,7 @@ __all__ = [
 
 STDIN = "-"
 FAMILY = "family:"
+SCHEMES = ("http://", "https://")
 FILE_ENDINGS = (".jinja", ".json", ".gguf")
 """Targets that end so are files, whether or not they exist, and no repositories."""
 ALONE = "the file itself"
@@ -80,8 +81,9 @@ def open_source(
 
     `target`: a template file; a tokenizer_config.json, chat_template.json or processor_config.json; a GGUF file; a
     model folder; `org/name` or `org/name@revision` in the local Hugging Face cache; `family:NAME`, a folder of
-    `corpus`; `-`, standard input (`stdin` in its place). A file that exists is taken before a repository of that name.
-    A single file is read alone: what its neighbours say of tokens is found by giving the folder.
+    `corpus`; `-`, standard input (`stdin` in its place); `http://host:port` of a running llama-server (see `server`). A
+    file that exists is taken before a repository of that name. A single file is read alone: what its neighbours say of
+    tokens is found by giving the folder.
     `reads_as`: whose order of precedence decides in a folder, a key of `READS_AS`. GGUF is read as llama.cpp reads it,
     and in a single file there is nothing to decide.
     `name`: what to call it; by default the repository, the folder or the file.
@@ -94,6 +96,10 @@ def open_source(
     path = os.fspath(target)
     if path == STDIN:
         return _open_stdin(name or "stdin", stdin or sys.stdin.buffer)
+    if path.startswith(SCHEMES):
+        from jinjarun.sources.server import RunningServer  # noqa: PLC0415  (an HTTP client, for this kind alone)
+
+        return RunningServer(path).source(name)
     if path.startswith(FAMILY):
         family = path.removeprefix(FAMILY)
         folder = Folder(_family_folder(path, family, corpus), name or family, "family")

@@ -23,6 +23,7 @@ Kind = Literal[
     "gguf",
     "stdin",
     "family",
+    "server",
 ]
 
 Form = Literal["string", "list", "object", "null", "absent"]
