@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 from jinjarun.errors import JinjarunError, LimitExceeded, quote
 from jinjarun.limits import Limits
 from jinjarun.serving.caps import Caps, template_caps
+from jinjarun.serving.llama_server import LlamaServer
+from jinjarun.serving.transformers import explain_chat_template
 from jinjarun.template import Rendered, Span, Template
 from probes.canaries import EVERY
 from probes.chats import Chat
@@ -150,27 +152,22 @@ class Renders:
 
     def _served(self, path: str, chat: Chat, now: datetime | float) -> str:
         if path == LLAMA_SERVER:
-            from jinjarun.serving.llama_server import apply_template  # noqa: PLC0415
-
-            body = {"messages": chat["messages"]}
-            body |= {"tools": chat["tools"]} if chat.get("tools") else {}
-            if "add_generation_prompt" in chat:
-                body["add_generation_prompt"] = chat["add_generation_prompt"]  # type: ignore[assignment]
-            if chat.get("variables"):
-                body["chat_template_kwargs"] = chat["variables"]  # type: ignore[assignment]
-            return apply_template(self.source, body, bos_token=self.bos_token, eos_token=self.eos_token, now=now)
-        from jinjarun.serving.transformers import apply_chat_template  # noqa: PLC0415
-
-        return apply_chat_template(
+            return self._llama_server.apply(body_of(chat), now=now)
+        return explain_chat_template(
             self.source,
             chat["messages"],
             tools=chat.get("tools"),
             add_generation_prompt=chat.get("add_generation_prompt", True),
-            bos_token=self.bos_token,
-            eos_token=self.eos_token,
+            special_tokens={"bos_token": self.bos_token, "eos_token": self.eos_token},
+            variables=chat.get("variables"),
             now=now,
-            **chat.get("variables", {}),
-        )
+            limits=self.limits,
+        ).text
+
+    @cached_property
+    def _llama_server(self) -> LlamaServer:
+        """Raises what the server says where it does not start with the template."""
+        return LlamaServer(self.source, bos_token=self.bos_token, eos_token=self.eos_token, limits=self.limits)
 
     def _account(self, template: Template, rendered: Rendered) -> None:
         self.steps_max = max(self.steps_max, rendered.cost)
