@@ -199,7 +199,10 @@ class _Caller:
             return tail
         opening = common_end(named(to_result[len(close) :]), named(apart))
         size = len(named(to_result)) - len(opening)
-        return tail[:size] if size < len(tail) else tail
+        next_turn = tail[size:].strip()
+        if not next_turn or next_turn in (between(text, SECOND_RESULT, ANSWER) or ""):
+            return tail  # it ends turns, results too
+        return tail[:size]
 
     def _close(self, found: Written, opening: str, tail: str | None) -> tuple[str, bool | None]:
         """What closes the calls, and whether the turn then ends as after an answer."""

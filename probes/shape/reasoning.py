@@ -181,7 +181,11 @@ def _inline(ask: Asking, frame: Frame) -> Reasoning | None:
         kept = REASONING in earlier
         in_last = last is not None and REASONING in last
         if kept and f"{opening}\n{REASONING}\n{close}" in earlier:
-            continue
+            # perhaps only the very last answer keeps what it thought
+            later = ask.text([question(), thought, next_question(), answer(), next_question()])
+            if later is None or REASONING in later or ANSWER not in later:
+                continue
+            kept, in_last = False, True
         shown = earlier if kept else last if in_last else None
         opening = _as_prompted(frame, opening)
         if shown is not None and text not in shown:
@@ -225,9 +229,10 @@ def _pair(close: str) -> str:
 def _in_prompt(ask: Asking, frame: Frame) -> Reasoning | None:
     """A template that only begins the reasoning, or writes an empty block of it, in its generation prompt."""
     for prompt in (frame.prompt, *(text for _, text in frame.variants)):
-        if not prompt or not prompt.startswith(frame.header):
+        header = frame.header.strip()
+        if not prompt or not prompt.lstrip().startswith(header):
             continue
-        extra = prompt[len(frame.header) :]
+        extra = prompt.lstrip()[len(header) :]
         opening = re.match(r"\s*(<[^<>\s/|][^<>\s]*>)", extra)
         if opening is None or "think" not in opening.group().lower():
             continue
