@@ -23,9 +23,8 @@ FIELD = re.compile(r"(?:\.|\[\s*|\bget\(\s*|\()['\"]?(\w*(?:reason|think|thought
 
 @dataclass(frozen=True, slots=True)
 class Reasoning:
-    """`fields` that the template prints; `open` and `close` as they stand around the reasoning of an answer."""
+    """`open` and `close` as they stand around the reasoning of an answer."""
 
-    field: str | None
     open: str
     close: str
     shape: ReasoningShape
@@ -81,7 +80,7 @@ def _printed(ask: Asking, frame: Frame, fields: Mapping[str, Any], variables: Ma
     earlier = ask.text([question(), thought, next_question()], variables=variables)
     called = {**ask.form.calling(), **fields}
     calling = ask.text([question(), called, result()], two_tools(), variables=variables)
-    for name, value in fields.items():
+    for value in fields.values():
         text = value if isinstance(value, str) else REASONING
         shown = next((t for t in (last, earlier) if t is not None and text in t and ANSWER in t), None)
         in_call = calling is not None and text in calling
@@ -105,7 +104,7 @@ def _printed(ask: Asking, frame: Frame, fields: Mapping[str, Any], variables: Ma
             switches=list(dict.fromkeys([*variables, *switches])),
             empty_block_written=_empty_block(frame, opening, close),
         )
-        return Reasoning(name, opening, close, shape)
+        return Reasoning(opening, close, shape)
     return None
 
 
@@ -200,7 +199,7 @@ def _inline(ask: Asking, frame: Frame) -> Reasoning | None:
             switches=_switches(ask, thought, REASONING, kept=kept),
             empty_block_written=_empty_block(frame, opening, close),
         )
-        return Reasoning(None, opening, close, shape)
+        return Reasoning(opening, close, shape)
     return None
 
 
@@ -240,7 +239,7 @@ def _in_prompt(ask: Asking, frame: Frame) -> Reasoning | None:
         history = _history_of_prompted(ask, opening.group(1), close)
         tag = _as_prompted(frame, opening.group(1))
         shape = ReasoningShape(open=tag, close=close, history=history, switches=[], empty_block_written=None)
-        return Reasoning(None, tag, close, shape)
+        return Reasoning(tag, close, shape)
     return None
 
 
