@@ -12,6 +12,7 @@ import json
 import shlex
 import time
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import HealthCheck, Phase, find, settings
 from hypothesis.database import DirectoryBasedExampleDatabase
-from hypothesis.errors import NoSuchExample
+from hypothesis.errors import Flaky, NoSuchExample
 
 from jinjarun.errors import TemplateRaised
 from probes.laws import CODES, EXAMPLES, LAWS, Break, Case, Subject
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 
 HEAVY_EVERY = 8
 """Laws that render often are asked of one conversation in so many."""
+TRIES, KNOWN_TRIES = 400, 60
+"""Conversations that are judged to make a counterexample smaller; what is known to break is made less small."""
 KINDS_SHOWN = 4
 """Ways of breaking one law that are made small and shown."""
 
@@ -152,12 +155,14 @@ def fuzz(
     now: datetime | float | None = None,
     database: ExampleDatabase | str | Path | None = None,
     progress: Callable[[int, int], None] | None = None,
+    shrink: bool = True,
 ) -> FuzzReport:
     """Looks for conversations that break the laws (all of `LAWS`, or those that `laws` names; KeyError for others).
 
     `template` is template text. `budget` bounds the time in seconds; a report that it cut short is no longer the same
     each time. `database` is a folder, or a Hypothesis database, that keeps what was found under `name`. `progress` is
-    called with the number of examples done and wanted. Never raises because of a template.
+    called with the number of examples done and wanted. Without `shrink` the smallest of the examples is shown as it
+    is. Never raises because of a template.
     """
     chosen = list(LAWS.values()) if laws is None else [LAWS[law] for law in dict.fromkeys(laws)]
     subject = Subject(template, bos_token=bos_token, eos_token=eos_token, limits=limits, now=now)
@@ -169,7 +174,8 @@ def fuzz(
     store = _Store(database, name)
     hunt.recall(store.chats())
     hunt.gather()
-    hunt.shrink()
+    if shrink:
+        hunt.shrink()
     examples = hunt.counterexamples()
     store.keep(
         [
@@ -296,16 +302,30 @@ class _Hunt:
                 law for law in self.laws if law.name == key[0] or (key[0] == "within-limits" and law.name == "renders")
             ]
 
-            def breaks(chat: Chat, key: Key = key, law: list[Law] = law) -> bool:
-                found = [broken for broken in self.judge(chat, law) if broken.key == key]
-                self._note(found)
-                return bool(found) and not self._late()
-
-            before = self.refused
-            self._search(breaks, (Phase.generate, Phase.shrink))
-            self.refused = before
+            self._shrink(key, law, KNOWN_TRIES if self.smallest[key].known else TRIES)
         for broken in list(self.smallest.values()):
             self._note(self.judge(broken.second or broken.chat, self.laws))
+
+    def _shrink(self, key: Key, laws: list[Law], tries: int) -> None:
+        """Whatever is found on the way is noted, so that the search may be cut short."""
+        found_at: list[int] = []
+        asked = 0
+
+        def breaks(chat: Chat) -> bool:
+            nonlocal asked
+            asked += 1
+            if found_at and asked - found_at[0] > tries:
+                return False
+            found = [broken for broken in self.judge(chat, laws) if broken.key == key]
+            self._note(found)
+            if found and not found_at:
+                found_at.append(asked)
+            return bool(found) and not self._late()
+
+        before = self.refused
+        with suppress(Flaky):  # that is how Hypothesis takes a search that was cut short
+            self._search(breaks, (Phase.generate, Phase.shrink))
+        self.refused = before
 
     def _shown(self) -> list[Key]:
         """The keys to be shown: of each law those that broke most often."""

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from probes.chats import Chat, Message
 
 
+Pair = tuple[str, str, bool, bool]
+"""The roles of two neighbours, whether tools are offered, and whether the first is the first message of all."""
+
+
 @dataclass(slots=True)
 class Frames:
     """`end` is the marker that ends an answer, `opener` the one that opens turns; None where there is none.
@@ -22,8 +26,8 @@ class Frames:
 
     end: str | None = None
     opener: str | None = None
-    closes: dict[tuple[str, str], int] = field(default_factory=dict)
-    opens: dict[tuple[str, str], int] = field(default_factory=dict)
+    closes: dict[Pair, int] = field(default_factory=dict)
+    opens: dict[Pair, int] = field(default_factory=dict)
     calls: dict[int, tuple[int, int]] = field(default_factory=dict)
     prompts: dict[str, str] = field(default_factory=dict)
     arguments_as_json: dict[str, bool] = field(default_factory=dict)
@@ -60,10 +64,12 @@ def frames_of(subject: Subject) -> Frames:
     if supports.assistant and shift + 4 in plain.places:
         _markers(found, plain, shift)
         _count(found, plain)
-    if supports.system and supports.string_content:
-        led = _prompt_of(subject, _chat(supports, [say("system", TEXTS[0]), *turns]))
-        if led is not None:
-            _count(found, led)
+    lead = [say("system", TEXTS[0])] if supports.system else []
+    for led in (lead, [*lead, say("system", TEXTS[10])] if supports.second_system else lead, []):
+        for offered in (False, True) if supports.tools else (False,):
+            prompt = _prompt_of(subject, _chat(supports, [*led, *turns], offered=offered))
+            if prompt is not None:
+                _count(found, prompt)
     if supports.tool_calls:
         _calls(subject, supports, found, user, answer)
         _arguments(subject, supports, found, user)
@@ -98,7 +104,7 @@ def _markers(found: Frames, plain: Prompt, shift: int) -> None:
 def _count(found: Frames, prompt: Prompt) -> None:
     messages = prompt.chat["messages"]
     for i, j in neighbours(prompt):
-        pair = (messages[i]["role"], messages[j]["role"])
+        pair = (messages[i]["role"], messages[j]["role"], "tools" in prompt.chat, i == 0)
         between = prompt.written(prompt.places[i].end, prompt.places[j].start)
         if found.end is not None:
             found.closes.setdefault(pair, between.count(found.end))
@@ -107,7 +113,10 @@ def _count(found: Frames, prompt: Prompt) -> None:
 
 
 def neighbours(prompt: Prompt) -> list[tuple[int, int]]:
-    """Messages next to one another whose texts were both found, in order."""
+    """Messages next to one another whose texts were both found; none where texts stand out of order."""
+    starts = [prompt.places[i].start for i in sorted(prompt.places)]
+    if starts != sorted(starts):
+        return []
     return [
         (i, i + 1)
         for i in sorted(prompt.places)

@@ -32,13 +32,14 @@ SAYS = {
     "reasoning_dropped": "the reasoning of earlier turns is dropped",
     "inline_reasoning": "the reasoning inside an earlier answer is dropped",
     "system_text_moves": "the system text stands elsewhere",
+    "late_system_moves": "a system message in the middle is written before the turns it follows",
     "tools_move": "the tools stand elsewhere",
     "history_trimmed": "a text of an earlier turn is gone",
     "last_turn_differs": "a message is written otherwise while it is the last",
     "end_differs": "what stands behind the last message is written otherwise",
     "generation_prompt_differs": "an earlier answer does not begin as the generation prompt does",
 }
-DESIGN = frozenset({"reasoning_dropped", "inline_reasoning"})
+DESIGN = frozenset({"reasoning_dropped", "inline_reasoning", "late_system_moves"})
 """Causes that are a template's design between turns; within a tool loop every round pays for them."""
 
 
@@ -94,6 +95,9 @@ def cause_of(messages: list[Message], first: Prompt, later: Prompt, at: int) -> 
     blocks = EMPTY_BLOCK.finditer(first.text, low, at + NEAR)
     if any(block.start() <= at < block.end() for block in blocks):
         return "reasoning_dropped"
+    for i, message in enumerate(later.chat["messages"]):
+        if i >= len(messages) and message["role"] == "system" and i in later.places and later.places[i].start <= at:
+            return "late_system_moves"
     for i, message in enumerate(messages):
         thoughts = [message[name] for name in REASONING_FIELDS if isinstance(message.get(name), str)]
         if any(t.strip() and t.strip() in first.text and t.strip() not in later.text for t in thoughts):
@@ -131,8 +135,9 @@ def as_generated(case: Case) -> Iterator[Break]:
         if asked is None or whole is None or later is None or before not in whole.places:
             continue
         kept = replayed(asked, whole, before, answer)
-        if later.text.startswith(kept):
-            continue
+        history = case.history(before)
+        if later.text.startswith(kept) or history is None or not later.text.startswith(history):
+            continue  # or a law of growth tells of it
         at = parting(kept, later.text)
         cause = cause_of(case.messages[: before + 1], whole, later, at)
         begun = parting(asked.text, whole.text)
@@ -163,32 +168,30 @@ def replayed(asked: Prompt, whole: Prompt, index: int, answer: Message) -> str:
 
 
 def turn_count(case: Case) -> Iterator[Break]:
+    """Counted before the last question or result, which both prompts hold."""
     opener = case.subject.frames.opener
     if opener is None:
         return
     for before, after in pairwise(case.points):
         first, later = case.prompt(before), case.prompt(after)
-        if first is None or later is None or not first.places:
+        last = before - 1
+        if first is None or later is None or last not in first.places or last not in later.places:
             continue
-        last = max(first.places)
-        if last not in later.places or first.places.keys() - later.places.keys():
+        counts = [prompt.written(0, prompt.places[last].start).count(opener) for prompt in (first, later)]
+        at = parting(first.text, later.text)
+        if counts[0] == counts[1] or cause_of(case.messages[:before], first, later, at) in DESIGN:
             continue
-        counts = [
-            prompt.written(0, max(prompt.places[i].start for i in first.places)).count(opener)
-            for prompt in (first, later)
-        ]
-        if counts[0] != counts[1]:
-            yield Break(
-                "turn-count",
-                "PS101",
-                "count",
-                f"{counts[0]} turns are opened up to message {last}, and {counts[1]} once the conversation has grown",
-                first.chat,
-                first.text,
-                later.text,
-                later.chat,
-                line=later.line_at(parting(first.text, later.text)),
-            )
+        yield Break(
+            "turn-count",
+            "PS101",
+            "count",
+            f"{counts[0]} turns are opened up to message {last}, and {counts[1]} once the conversation has grown",
+            first.chat,
+            first.text,
+            later.text,
+            later.chat,
+            line=later.line_at(at),
+        )
 
 
 def tool_added(case: Case) -> Iterator[Break]:

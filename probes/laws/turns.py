@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,8 @@ from probes.supports import REASONING_FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from probes.laws.frames import Pair
 
 OTHER_ENDS = re.compile(r"<[|｜][^<>]*(?:end|eom|eot|eos|call|return)[^<>]*[|｜]>|</s>")
 """Markers that end a message which calls tools in formats that end it otherwise than an answer."""
@@ -36,11 +39,17 @@ def turns_opened(case: Case) -> Iterator[Break]:
         yield from _pairs(case, whole, opener, case.subject.frames.opens, "opened")
 
 
-def _pairs(case: Case, whole: Prompt, marker: str, usual: dict[tuple[str, str], int], what: str) -> Iterator[Break]:
+def sent_elsewhere(case: Case, marker: str) -> bool:
+    """Whether tools or calls hold the marker: what is written as JSON no longer shows whose it is."""
+    calls = [message.get("tool_calls") for message in case.messages]
+    return marker in json.dumps([case.chat.get("tools"), calls], ensure_ascii=False)
+
+
+def _pairs(case: Case, whole: Prompt, marker: str, usual: dict[Pair, int], what: str) -> Iterator[Break]:
     """Neighbours between whose texts the marker stands more or less often than usual."""
     for i, j in neighbours(whole):
         first, second = case.messages[i], case.messages[j]
-        pair = (first["role"], second["role"])
+        pair = (first["role"], second["role"], "tools" in case.chat, i == 0)
         if first.get("tool_calls") or second.get("tool_calls") or pair not in usual:
             continue
         if any(name in message for message in (first, second) for name in REASONING_FIELDS):
@@ -73,7 +82,7 @@ def _calls(case: Case, whole: Prompt, end: str) -> Iterator[Break]:
             continue
         between = whole.written(at, start)
         before = case.messages[i - 1]["role"] if i else "user"
-        opened_by = 0 if i in whole.places else frames.closes.get((before, "assistant"), 0)
+        opened_by = 0 if i in whole.places else frames.closes.get((before, "assistant", "tools" in case.chat, i == 1), 0)
         if between.count(end) - opened_by >= 1 or OTHER_ENDS.search(between.replace(end, "")):
             continue
         yield Break(
@@ -211,7 +220,7 @@ def structure_fixed(case: Case) -> Iterator[Break]:
     other = Prompt(plain, rendered)  # type: ignore[arg-type]
     texts = [prompt.written(0, len(prompt.text)) for prompt in (whole, other)]
     for mark in marks:
-        forged = sum(mark in whole.text[p.start : p.end] for p in whole.places.values() if not p.own)
+        forged = sum(whole.text[p.start : p.end].count(mark) for p in whole.places.values() if not p.own)
         if texts[0].count(mark) - texts[1].count(mark) not in (0, forged):
             said = (
                 f"the template writes {mark!r} {texts[0].count(mark)} times, and {texts[1].count(mark)} times where no"
