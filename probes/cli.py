@@ -21,7 +21,7 @@ from jinjarun.dialects import dialect_named
 from jinjarun.errors import InputError, JinjarunError, SourceError, quote
 from jinjarun.limits import Limits
 from jinjarun.serving.caps import chat_template_caps
-from jinjarun.sources import READS_AS, Source, Token, open_source
+from jinjarun.sources import READS_AS, SCHEMES, Source, Token, open_source
 from jinjarun.sources.files import decode, read_bytes, read_stream
 from jinjarun.template import Rendered, Span, Template
 from probes.canaries import EVERY
@@ -39,7 +39,8 @@ CLEAN, FINDING, UNUSABLE, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 130, 141
 TEMPLATE_HELP = """\
 TEMPLATE is a .jinja file, a tokenizer_config.json, a model folder, a
 repository in the local Hugging Face cache (org/name), a GGUF file, a format
-family that comes with this package (family:chatml), or - for standard input.
+family that comes with this package (family:chatml), the address of a running
+llama-server (http://localhost:8080), or - for standard input.
 """
 
 
@@ -201,21 +202,26 @@ def clock(text: str) -> datetime:
 
 
 def run_render(args: argparse.Namespace) -> int:
+    dialect = args.dialect or DIALECTS[0]
+    if args.engine is not None and args.dialect is not None:
+        raise Usage("--dialect renders the bare template and --as takes a whole path: give one of them")
+    if args.template.startswith(SCHEMES) and args.engine is args.dialect is None:
+        args.engine = "llama-server"
     if args.engine is not None:
         return run_render_as(args)
     if args.explain or args.request or serving_flags(args):
         raise Usage("--request, --explain and llama-server's flags are for --as llama-server or --as transformers")
     chat = request(args)
-    source = template_source(args, args.dialect)
-    template = Template(source.template(args.variant), dialect=args.dialect)
+    source = template_source(args, dialect)
+    template = Template(source.template(args.variant), dialect=dialect)
     spans = args.spans or args.json
     answer = template.render(**chat, **special_tokens(args, source), now=args.now, spans=spans)
     if args.json:
-        print_json(rendered_json(answer, args.dialect))
+        print_json(rendered_json(answer, dialect))
     elif args.spans:
         print_spans(answer.spans)
     else:
-        print_text(answer)
+        print_text(answer.text, answer.data)
     return CLEAN
 
 
@@ -233,18 +239,45 @@ def run_render_as(args: argparse.Namespace) -> int:
         body = read_json(args.request)
         if args.no_generation_prompt and isinstance(body, dict):
             body["add_generation_prompt"] = False
-    _, setting = served_setting(args, "llama.cpp" if args.engine == "llama-server" else "transformers")
+    source, setting = served_setting(args, "llama.cpp" if args.engine == "llama-server" else "transformers")
+    if source.kind == "server" and args.engine == "llama-server" and not serving_flags(args):
+        return run_render_there(args, source, body)
     answer = answer_on_path(ENGINES[args.engine], setting, body, spans=args.spans or args.json)
     if args.json:
         print_json(answer.to_dict())
     elif args.spans:
         print_spans(answer.spans)
     else:
-        print_text(answer)
+        print_text(answer.text, answer.data)
     if args.explain and not args.json:
         sys.stdout.flush()
         print(explanation(answer), file=sys.stderr)
     return CLEAN
+
+
+def run_render_there(args: argparse.Namespace, source: Source, body: Any) -> int:
+    """The prompt of a running server, and on stderr where it is not the one that is expected of its build."""
+    from jinjarun.sources.server import RunningServer
+    from probes.remote import Asked, check_server
+    from probes.reporters.text import server_text
+
+    if args.spans or args.explain or args.variant or args.bos_token is not None or args.eos_token is not None:
+        raise Usage("a server gives its prompt and no more: save its template for --spans, --explain and other tokens")
+    if args.chat_template_kwargs is not None and args.request is not None:
+        raise Usage("a running server has its --chat-template-kwargs: put variables into the request")
+    server = RunningServer(source.path)
+    prompt = server.apply_template(body)
+    check = check_server(server, [Asked("request", body, prompt)], now=args.now)
+    if args.json:
+        print_json({"status": prompt.status, "text": prompt.text, "error": prompt.error, "check": check.model_dump()})
+    elif prompt.text is not None:
+        print_text(prompt.text, prompt.text.encode("utf-8", "surrogatepass"))
+    else:
+        complain(f"{source.path} answers {prompt.status}: {prompt.error}", FINDING)
+    if not args.json and not check.equal:
+        sys.stdout.flush()
+        print(server_text(check), end="", file=sys.stderr)
+    return CLEAN if prompt.text is not None and check.equal else FINDING
 
 
 def explanation(answer: PathAnswer) -> str:
@@ -258,6 +291,7 @@ def explanation(answer: PathAnswer) -> str:
 def served_setting(args: argparse.Namespace, reads_as: str) -> tuple[Source, Setting]:
     """What an engine is started with: the model's templates and tokens, or what the command line says instead."""
     from probes.paths import Setting
+    from probes.tokens import llama_cpp_adds_bos
 
     source = template_source(args, reads_as)
     default_kwargs = json_object("--chat-template-kwargs", args.chat_template_kwargs)
@@ -276,8 +310,15 @@ def served_setting(args: argparse.Namespace, reads_as: str) -> tuple[Source, Set
     else:
         complain(f"{source.path} holds no chat template: llama-server takes its own ChatML one", CLEAN)
         templates = {"default": ""}
-    tokens = special_tokens(args, source)
-    return source, Setting(templates, **tokens, default_kwargs=default_kwargs, now=args.now, format=name)
+    return source, Setting(
+        templates,
+        **special_tokens(args, source),
+        add_bos=llama_cpp_adds_bos(source.tokens) is True,
+        add_eos=source.tokens.add_eos is True,
+        default_kwargs=default_kwargs,
+        now=args.now,
+        format=name,
+    )
 
 
 def given_template(args: argparse.Namespace) -> str | None:
@@ -341,8 +382,14 @@ def run_probe(args: argparse.Namespace) -> int:
         files=source,
         upstream=upstream(args),
     )
+    if source.kind == "server":
+        from jinjarun.sources.server import RunningServer
+        from probes.remote import check_server
+
+        report = report.model_copy(update={"server": check_server(RunningServer(source.path), now=args.now)})
     write(report.to_json() + "\n" if args.json else report_text(report))
-    return FINDING if report.status != "complete" or fails(report.findings, args.fail_on) else CLEAN
+    differs = report.server is not None and not report.server.equal
+    return FINDING if differs or report.status != "complete" or fails(report.findings, args.fail_on) else CLEAN
 
 
 SEVERITIES = ("error", "warning", "info")
@@ -522,12 +569,12 @@ def write_bytes(data: bytes) -> None:
         left = left[sys.stdout.buffer.write(left) :]
 
 
-def print_text(answer: Rendered | PathAnswer) -> None:
+def print_text(text: str, data: bytes) -> None:
     """The exact bytes of a prompt; on a terminal with control characters made visible, so that they do nothing."""
     if not sys.stdout.isatty():
-        write_bytes(answer.data)
+        write_bytes(data)
         return
-    text = visible(answer.text)
+    text = visible(text)
     write(text if text.endswith("\n") else text + "\n")
 
 
@@ -591,7 +638,7 @@ class Version(argparse.Action):
 
 
 def render_options(added: argparse.ArgumentParser) -> None:
-    added.add_argument("--dialect", choices=DIALECTS, default=DIALECTS[0], help="whose rules (default llama.cpp)")
+    added.add_argument("--dialect", choices=DIALECTS, help="whose rules (default llama.cpp)")
     request_options(added)
     added.add_argument("--spans", action="store_true", help="show where each part of the prompt comes from")
     added.add_argument(

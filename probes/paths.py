@@ -69,14 +69,17 @@ class Setting:
     """What an engine was started with.
 
     `templates` are the model's, by name: "default", "tool_use". The tokens are the texts of BOS and EOS, empty where
-    there are none. `default_kwargs` are the variables of `--chat-template-kwargs`. `now` is an aware datetime, a naive
-    one (the wall clock), a Unix timestamp (read as UTC) or None for the moment of each request. `format` is the name of
-    a format that is compiled into llama.cpp, for a llama-server with `--no-jinja`, which runs no template.
+    there are none; `add_bos` and `add_eos` say whether the tokenizer adds them itself. `default_kwargs` are the
+    variables of `--chat-template-kwargs`. `now` is an aware datetime, a naive one (the wall clock), a Unix timestamp
+    (read as UTC) or None for the moment of each request. `format` is the name of a format that is compiled into
+    llama.cpp, for a llama-server with `--no-jinja`, which runs no template.
     """
 
     templates: Mapping[str, str]
     bos_token: str = ""
     eos_token: str = ""
+    add_bos: bool = False
+    add_eos: bool = False
     default_kwargs: Mapping[str, Any] = field(default_factory=dict)
     now: datetime | float | None = None
     format: str | None = None
@@ -130,6 +133,8 @@ def llama_server(setting: Setting) -> LlamaServer:
         tool_use=setting.templates.get("tool_use"),
         bos_token=setting.bos_token,
         eos_token=setting.eos_token,
+        add_bos=setting.add_bos,
+        add_eos=setting.add_eos,
         default_kwargs=json.dumps(setting.default_kwargs),
         limits=setting.limits,
     )

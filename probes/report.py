@@ -372,6 +372,40 @@ class ServingAdvice(Model):
     avoid: list[str]
 
 
+class ServerDifference(Model):
+    """A conversation that a server answers otherwise than the path that this project implements.
+
+    `at` is the first code point at which two prompts part, null where one of them is an error; `server` and `ours`
+    quote both sides from a little before it, or the errors.
+    """
+
+    conversation: str
+    at: int | None
+    server: str
+    ours: str
+
+
+class ServerCheck(Model):
+    """A running server beside the path `llama.cpp:llama-server` of this project.
+
+    `version` is the build that is implemented, `build` the one that the server says it is. `caps` are the flags that
+    differ, as (server's, ours). `adds_bos`, `adds_eos`: what its tokenizer adds, found out from its prompts.
+    `days_apart`: how far its date is from the one it was asked with. `note` says what may explain differences.
+    """
+
+    url: str
+    build: str
+    version: str
+    equal: bool
+    asked: int
+    adds_bos: bool
+    adds_eos: bool
+    days_apart: int
+    caps: dict[str, tuple[bool | None, bool | None]]
+    differences: list[ServerDifference]
+    note: str | None
+
+
 class ProbeReport(Model):
     """The whole report; `to_json` is its published form."""
 
@@ -394,6 +428,7 @@ class ProbeReport(Model):
     evidence: dict[str, Evidence]
     not_evaluated: list[NotEvaluated]
     cost: Cost
+    server: ServerCheck | None = None
 
     def to_json(self, *, indent: int | None = 2) -> str:
         return self.model_dump_json(indent=indent)

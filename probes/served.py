@@ -6,6 +6,7 @@ A setting crosses as an object (`to_json`), the body of a request as the text th
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +39,8 @@ def to_json(setting: Setting) -> dict[str, Any]:
         "templates": dict(setting.templates),
         "bos_token": setting.bos_token,
         "eos_token": setting.eos_token,
+        "add_bos": setting.add_bos,
+        "add_eos": setting.add_eos,
         "default_kwargs": dict(setting.default_kwargs),
         "now": now.isoformat() if isinstance(now, datetime) else now,
         "format": setting.format,
@@ -151,4 +154,4 @@ def _with_template(setting: Setting, asked: dict[str, Any]) -> Setting:
         return setting
     if not isinstance(text, str):
         raise InputError("template must be a string", path="template")
-    return Setting({"default": text}, setting.bos_token, setting.eos_token, setting.default_kwargs, setting.now)
+    return replace(setting, templates={"default": text}, format=None)

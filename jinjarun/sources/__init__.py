@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "READS_AS",
+    "SCHEMES",
     "Candidate",
     "Form",
     "Kind",
@@ -62,6 +63,8 @@ __all__ = [
 STDIN = "-"
 FAMILY = "family:"
 SCHEMES = ("http://", "https://")
+"""Targets that begin so are running servers."""
+
 FILE_ENDINGS = (".jinja", ".json", ".gguf")
 """Targets that end so are files, whether or not they exist, and no repositories."""
 ALONE = "the file itself"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from probes.comparing import Comparison
     from probes.linting import LintResult
     from probes.prefix import LawResult
-    from probes.report import Finding, Observation, ProbeReport
+    from probes.report import Finding, Observation, ProbeReport, ServerCheck
     from probes.reporters import Out
     from probes.rules import Rule
     from probes.scanning.rows import Row
@@ -34,6 +34,7 @@ def report_text(report: ProbeReport) -> str:
         _shape(report),
         _prefix(report),
         _differences(report),
+        _server(report),
         _not_evaluated(report),
     ]
     return "\n\n".join("\n".join(lines) for lines in map(list, sections) if lines) + "\n"
@@ -276,6 +277,33 @@ def _differences(report: ProbeReport) -> Iterator[str]:
         yield f"the dialects differ on {len(report.differences)} of the conversations"
         names = ", ".join(difference.conversation for difference in report.differences)
         yield from _wrapped(names, "  ")
+
+
+def _server(report: ProbeReport) -> Iterator[str]:
+    if report.server is not None:
+        yield from server_text(report.server).splitlines()
+
+
+def server_text(check: ServerCheck) -> str:
+    """What a running server does otherwise than the path that is implemented."""
+    lines = [f"{check.url} (build {check.build or 'unknown'}) beside llama.cpp:llama-server {check.version}"]
+    if check.equal:
+        count = f"{check.asked} requests" if check.asked != 1 else "the request"
+        lines.append(f"  equal: {count} and the caps")
+    rows = [(name, f"{theirs} there, {ours} here") for name, (theirs, ours) in check.caps.items()]
+    lines += _table(rows)
+    for found in check.differences:
+        place = "" if found.at is None else f" at character {found.at}"
+        lines.append(f"  {found.conversation}: differs{place}")
+        lines += [f"    there {_literal(found.server)}", f"    here  {_literal(found.ours)}"]
+    adds = [name for name, added in (("BOS", check.adds_bos), ("EOS", check.adds_eos)) if added]
+    if adds:
+        lines.append(f"  its tokenizer adds {' and '.join(adds)}, so the prompt comes without")
+    if check.days_apart:
+        lines.append(f"  its date is {check.days_apart:+d} day from ours")
+    if check.note:
+        lines += _wrapped(check.note, "  ")
+    return "\n".join(lines) + "\n"
 
 
 def _not_evaluated(report: ProbeReport) -> Iterator[str]:
