@@ -16,7 +16,7 @@ from probes.judging import Fate, fate_of, show
 from probes.renders import APPLY, LLAMA_RAW, LLAMA_SERVER, PATHS, RAW
 from probes.rules.base import Facts, Hit
 from probes.shape import shape
-from probes.witness import Witness
+from probes.witness import witness_of
 
 if TYPE_CHECKING:
     from probes.canaries import Form
@@ -67,10 +67,7 @@ class Look:
 
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
-        self.witnesses: dict[str, Witness] = {}
-        for path in (RAW, LLAMA_RAW, LLAMA_SERVER, APPLY):
-            bare = self.witnesses[BARE[path]] if path in BARE else None
-            self.witnesses[path] = Witness(facts.renders, path, bare)
+        self.witnesses = {path: witness_of(facts.renders, path) for path in PATHS}
 
     @cached_property
     def paths(self) -> tuple[str, ...]:

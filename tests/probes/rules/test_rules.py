@@ -88,7 +88,7 @@ def test_does_not_hit(rule: Rule, form: str, tmp_path: Path) -> None:
 @every_rule
 def test_the_repair_is_the_smallest(rule: Rule) -> None:
     """What is repaired is the same template: most of its text stays."""
-    if rule.needs == "source":
+    if rule.needs in {"source", "files"}:
         return
     pieces = re.findall(r"\w+", rule.triggers)
     kept = [piece for piece in pieces if piece in rule.repaired]

@@ -1,0 +1,105 @@
+"""Text of a message is changed, so that the input cannot be read back.
+
+What it does: sends texts with markup, quotes, several scripts and line breaks under each role, and looks for them
+character by character. Space that is trimmed at the ends does not count. Of a tool's result it tells too where it is
+put into quotes, as JSON, though no object stands around it.
+
+Why it is bad: code that lost its `<` or its line breaks is other code, and the model repairs what was never broken.
+
+Example: `{{ message.content | e }}`, `{{ message.content | upper }}`, `{{ message.content | truncate(500) }}`; and
+`{% if content is iterable %}{{ content | tojson }}`, which is true of every string.
+
+Use instead: the content as it is; test `is string` before `is iterable`.
+
+References: strings are iterable in Jinja2 and in llama.cpp; Llama 3.1's template quotes results for that reason.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from probes import canaries
+from probes.canaries import say
+from probes.rules.base import Hit, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from probes.canaries import Form
+    from probes.chats import Chat
+    from probes.rules.base import Facts
+    from probes.rules.looking import Asked
+
+BEFORE, AFTER = "the knot of 48231", "the godwit of 48232"
+ODD = f"{BEFORE}:\n\t<b>a & \"b\"</b> isn't 'c' \\d {{x}}\n\n- É你好🙂 100% {AFTER}"
+"""What markup, JSON, case and line breaks would change."""
+QUOTED = ODD.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
+
+
+def check(facts: Facts) -> list[Hit]:
+    look = facts.look
+
+    def as_result(form: Form) -> Chat:
+        chat = canaries.one_call(form)
+        chat["messages"][-1]["content"] = ODD
+        return chat
+
+    builds: dict[str, Callable[[Form], Chat]] = {
+        "a user's text": lambda form: form.chat([say("user", ODD)]),
+        "a system text": lambda form: form.chat([say("system", ODD), say("user", canaries.USER)]),
+        "an answer": lambda form: form.chat(
+            [say("user", canaries.USER), say("assistant", ODD), say("user", canaries.SECOND_USER)]
+        ),
+    }
+    hits = []
+    for what, build in builds.items():
+        asked = [one for one in look.ask(build, BEFORE) if one.fate == "written"]
+        altered = [one for one in asked if ODD not in one.text]
+        good = [one for one in asked if one not in altered]
+        if altered:
+            message = f"{what} is changed: {_change(altered[0])}"
+            hits.append(look.hit(message, altered, good, severity="error", cause=f"altered {what}"))
+    asked = [one for one in look.ask_calls(as_result, BEFORE) if one.fate == "written"]
+    quoted = [one for one in asked if ODD not in one.text and _stands_quoted(one)]
+    if quoted:
+        good = [one for one in asked if ODD in one.text]
+        message = "a tool's result that is a string is put into quotes, as JSON"
+        hits.append(look.hit(message, quoted, good, severity="warning", cause="quoted results"))
+    altered = [one for one in asked if ODD not in one.text and QUOTED not in one.text]
+    if altered:
+        good = [one for one in asked if one not in altered]
+        message = f"a tool's result is changed: {_change(altered[0])}"
+        hits.append(look.hit(message, altered, good, severity="warning", cause="altered results"))
+    return hits
+
+
+def _change(asked: Asked) -> str:
+    """The first place at which the text is not what was sent."""
+    start = asked.text.find(BEFORE)
+    written = asked.text[start : start + len(ODD)]
+    at = next((i for i, (x, y) in enumerate(zip(ODD, written, strict=False)) if x != y), len(written))
+    return f"{ODD[at : at + 12]!r} became {written[at : at + 12]!r}"
+
+
+def _stands_quoted(asked: Asked) -> bool:
+    """As a JSON string that is no value of an object and no item of a list."""
+    at = asked.text.find(f'"{QUOTED}"')
+    return at >= 0 and not asked.text[:at].rstrip().endswith((":", ",", "[", "{"))
+
+
+RULE = Rule(
+    code="CT106",
+    name="content-altered",
+    severity="error",
+    summary="Text is escaped, cut, replaced or moved in a way that the input cannot be read back.",
+    suggestion="print content as it is, and test for strings before anything that strings are too",
+    check=check,
+    triggers="{% for m in messages %}<|{{ m.role }}|>{{ m.content | e }}<|end|>\n{% endfor %}",
+    repaired="{% for m in messages %}<|{{ m.role }}|>{{ m.content }}<|end|>\n{% endfor %}",
+    healthy=(
+        "{% for m in messages %}<start_of_turn>{{ m.role }}\n"
+        "{% if m.role == 'tool' %}{\"result\": {{ m.content | tojson }}}{% else %}{{ m.content | trim }}{% endif %}"
+        "{% for c in m.tool_calls or [] %}{{ c.function | tojson }}{% endfor %}<end_of_turn>\n{% endfor %}"
+    ),
+    documentation=__doc__,
+)

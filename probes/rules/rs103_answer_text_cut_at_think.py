@@ -1,0 +1,71 @@
+"""An answer that only speaks of a reasoning tag loses text.
+
+What it does: sends an earlier answer in which a closing tag is quoted in the middle of a sentence, and looks for what
+stands before it. The tag is one that the source names.
+
+Why it is bad: an assistant that is asked about its own format, or writes a parser for it, loses half of its answer from
+the history. The text is gone without an error; the model contradicts what it had said.
+
+Example: `{{ message.content.split('</think>')[-1] }}` for every answer of the history.
+
+Use instead: cut only a block that the text begins with, after `{% if content.startswith('<think>') %}`.
+
+References: no request path repairs it. It is a warning and not an error because few answers quote such a tag.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from probes import canaries
+from probes.canaries import say
+from probes.rules.base import Hit, Rule
+
+if TYPE_CHECKING:
+    from probes.canaries import Form
+    from probes.chats import Chat
+    from probes.rules.base import Facts
+
+TAG = re.compile(r"</(?:think|thinking|thought|reasoning)>|\[/THINK\]|◁/think▷")
+BEFORE, AFTER = "The phalarope of 48251 says", "and the whimbrel of 48252 ends."
+
+
+def check(facts: Facts) -> list[Hit]:
+    look = facts.look
+    tag = TAG.search(facts.source)
+    if tag is None:
+        return []
+
+    def quoting(form: Form) -> Chat:
+        answer = say("assistant", f"{BEFORE} `{tag[0]}` {AFTER}")
+        return form.chat([say("user", canaries.USER), answer, say("user", canaries.SECOND_USER)])
+
+    asked = [one for one in look.ask(quoting, BEFORE, AFTER) if one.outcome.ok]
+    cut = [one for one in asked if (BEFORE in one.text) != (AFTER in one.text)]
+    good = [one for one in asked if one.fate == "written"]
+    message = (
+        f"an answer that quotes {tag[0]!r} loses what stands {'before' if cut and AFTER in cut[0].text else 'after'} it"
+    )
+    line = facts.source.count("\n", 0, tag.start()) + 1
+    return [look.hit(message, cut, good, severity="warning", line=line, cause="cut at tag")] if cut else []
+
+
+RULE = Rule(
+    code="RS103",
+    name="answer-text-cut-at-think",
+    severity="warning",
+    summary="An ordinary answer that quotes a reasoning tag loses text.",
+    suggestion="cut only where the text begins with the opening tag",
+    check=check,
+    triggers="{% for m in messages %}<|{{ m.role }}|>{{ m.content.split('</think>')[-1] }}<|end|>\n{% endfor %}",
+    repaired=(
+        "{% for m in messages %}<|{{ m.role }}|>{% if m.content.startswith('<think>') %}"
+        "{{ m.content.split('</think>')[-1] }}{% else %}{{ m.content }}{% endif %}<|end|>\n{% endfor %}"
+    ),
+    healthy=(
+        "{% for m in messages %}<|im_start|>{{ m.role }}\n{% if m.reasoning_content %}<think>\n"
+        "{{ m.reasoning_content }}\n</think>\n\n{% endif %}{{ m.content }}<|im_end|>\n{% endfor %}"
+    ),
+    documentation=__doc__,
+)

@@ -1,0 +1,59 @@
+"""The source holds characters that nobody sees, or letters that look like others.
+
+What it does: looks for characters that turn the direction of text or have no width, and for Cyrillic or Greek letters
+in the middle of a Latin word.
+
+Why it is bad: what a reader approves is not what an engine runs. A marker with a Cyrillic letter is no token, a
+comparison with a hidden character in it is never true, or true only for those who know.
+
+Example: `{% if m.role == 'sуstem' %}`, whose second letter is Cyrillic.
+
+Use instead: the plain characters; where one is meant, its escape, which a reader sees: `'\\u200b'`.
+
+References: CVE-2021-42574 ("Trojan Source"); the full-width bars of DeepSeek's markers are visible and not reported.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import TYPE_CHECKING
+
+from probes.renders import PATHS
+from probes.rules.base import Hit, Rule
+
+if TYPE_CHECKING:
+    from probes.rules.base import Facts
+
+HIDDEN = re.compile(r"[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069]|(?<!\A)\ufeff")
+MIXED = re.compile(r"[A-Za-z]+[\u0370-\u03ff\u0400-\u04ff]+[A-Za-z]*|[\u0370-\u03ff\u0400-\u04ff]+[A-Za-z]+")
+
+
+def check(facts: Facts) -> list[Hit]:
+    source = facts.source
+    found = HIDDEN.search(source) or MIXED.search(source)
+    if found is None:
+        return []
+    strange = next(character for character in found[0] if not character.isascii())
+    name = unicodedata.name(strange, "a character without a name")
+    kind = "hidden" if HIDDEN.match(found[0]) else "in a Latin word"
+    count = len(HIDDEN.findall(source)) + len(MIXED.findall(source))
+    line = source.count("\n", 0, found.start()) + 1
+    column = found.start() - source.rfind("\n", 0, found.start())
+    message = f"U+{ord(strange):04X} {name}, {kind}; {count} such place{'s' if count != 1 else ''}"
+    engines = [path for path in PATHS if facts.renders.loads(path) is None]
+    return [Hit(message=message, engines=engines, line=line, column=column, cause="hidden characters")]
+
+
+RULE = Rule(
+    code="SC103",
+    name="hidden-characters",
+    severity="warning",
+    summary="Bidirectional, zero-width or look-alike characters in literals or markers.",
+    suggestion="write the plain character, or an escape that a reader sees",
+    check=check,
+    triggers="{% for m in messages %}<|\u200b{{ m.role }}|>{{ m.content }}{% endfor %}",
+    repaired="{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% endfor %}",
+    healthy="{% for m in messages %}<｜{{ m.role }}｜>{{ m.content }}<｜end▁of▁sentence｜>{% endfor %}Привет, 你好 🙂",
+    documentation=__doc__,
+)

@@ -1,0 +1,117 @@
+"""A `generation` block leaves out the text that ends the turn, or covers what others said.
+
+What it does: renders a conversation of two answers with the places of `{% generation %}` blocks, and looks whether both
+answers are inside, what ends them too, and nothing of the user.
+
+Why it is bad: training counts only what the mask covers. A model that is never trained on the end of its turn does not
+end it; one that is trained on questions asks them.
+
+Example: `{% generation %}{{ message.content }}{% endgeneration %}<|im_end|>`.
+
+Use instead: the end of the turn inside of the block, the header outside.
+
+References: `return_assistant_tokens_mask` of `apply_chat_template` in transformers 5.24.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from jinjarun.errors import JinjarunError
+from probes import canaries
+from probes.canaries import say
+from probes.renders import RAW
+from probes.rules.base import Hit, Rule
+from probes.rules.looking import Asked
+
+if TYPE_CHECKING:
+    from jinjarun.template import Rendered
+    from probes.canaries import Form
+    from probes.chats import Chat
+    from probes.rules.base import Facts
+
+TAG = re.compile(r"\{%[-+]?\s*generation\b")
+LAST = "The last word has the sora of 48271."
+
+
+def check(facts: Facts) -> list[Hit]:
+    look = facts.look
+    tag = TAG.search(facts.source)
+    if tag is None or RAW not in look.paths:
+        return []
+    chat = _chat(look.form(RAW))
+    rendered = _rendered(facts, chat)
+    if rendered is None or canaries.ANSWER not in rendered.text or LAST not in rendered.text:
+        return []
+    covered = [rendered.text[start:end] for start, end in rendered.generations or ()]
+    whole = "\0".join(covered)
+    end = (look.shape.end_of_turn.text or "").strip()
+    faults = []
+    if canaries.ANSWER not in whole or LAST not in whole:
+        faults.append("only part of the answers is covered" if covered else "no answer is covered")
+    elif end and not all(_ends_inside(piece, end) for piece in covered if canaries.ANSWER in piece or LAST in piece):
+        faults.append(f"{end!r}, which ends the turn, is left out")
+    if canaries.USER in whole or canaries.SECOND_USER in whole:
+        faults.append("text of the user is covered")
+    if not faults:
+        return []
+    line = facts.source.count("\n", 0, tag.start()) + 1
+    asked = Asked(RAW, chat, facts.renders.render(RAW, chat), "written", (canaries.ANSWER,))
+    message = f"the mask for training is wrong: {'; '.join(faults)}"
+    return [
+        Hit(
+            message=message,
+            engines=[RAW, "transformers:apply_chat_template"],
+            line=line,
+            evidence=[look.cite(asked)],
+            cause="generation mask",
+        )
+    ]
+
+
+def _chat(form: Form) -> Chat:
+    turns = [say("user", canaries.USER), say("assistant", canaries.ANSWER), say("user", canaries.SECOND_USER)]
+    return form.chat([*turns, say("assistant", LAST)], add_generation_prompt=False)
+
+
+def _ends_inside(piece: str, end: str) -> bool:
+    return end in piece[max(piece.rfind(canaries.ANSWER), piece.rfind(LAST)) :]
+
+
+def _rendered(facts: Facts, chat: Chat) -> Rendered | None:
+    """With the places of the blocks, as transformers asks for them."""
+    template = facts.renders.template("transformers")
+    if isinstance(template, JinjarunError):
+        return None
+    context: dict[str, Any] = {"tools": None, "documents": None, "bos_token": facts.renders.bos_token}
+    context |= {"eos_token": facts.renders.eos_token, "add_generation_prompt": False}
+    context |= {"messages": chat["messages"], **chat.get("variables", {})}
+    try:
+        return template.render_context(context, now=facts.renders.now, generations=True)
+    except JinjarunError:
+        return None
+
+
+RULE = Rule(
+    code="TR102",
+    name="mask-misses-stop-token",
+    severity="error",
+    summary="A generation block leaves out the text that ends the turn, or covers text of others.",
+    suggestion="put the end of the turn inside of the generation block, and nothing else than the model writes",
+    check=check,
+    triggers=(
+        "{% for m in messages %}<|im_start|>{{ m.role }}\n{% if m.role == 'assistant' %}{% generation %}{{ m.content }}"
+        "{% endgeneration %}<|im_end|>\n{% else %}{{ m.content }}<|im_end|>\n{% endif %}{% endfor %}"
+    ),
+    repaired=(
+        "{% for m in messages %}<|im_start|>{{ m.role }}\n{% if m.role == 'assistant' %}{% generation %}{{ m.content }}"
+        "<|im_end|>{% endgeneration %}\n{% else %}{{ m.content }}<|im_end|>\n{% endif %}{% endfor %}"
+    ),
+    healthy=(
+        "{% for m in messages %}{% if m.role == 'assistant' %}<|im_start|>assistant\n{% generation %}{{ m.content }}"
+        "<|im_end|>\n{% endgeneration %}{% else %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endif %}"
+        "{% endfor %}"
+    ),
+    documentation=__doc__,
+)
