@@ -25,7 +25,7 @@ def headline(tally: Tally) -> str:
     said = [
         _number(tally.files, "file"),
         _number(tally.templates, "distinct template"),
-        _number(len(tally.of("family")), "family", "families"),
+        _number(tally.families, "family", "families"),
     ]
     said += [
         f"{count:,} {words}"

@@ -6,6 +6,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from probes.scanning.rows import NO_FAMILY
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -74,6 +76,11 @@ class Tally:
             codes = tuple(dict.fromkeys(found.code for found in summary.findings if found.severity == "error"))
             self._reaches[sha256] = Reach(sha256, id, summary.family, errors, warnings, codes)
 
+    @property
+    def families(self) -> int:
+        """Those known to us; templates of no known family are none."""
+        return len({name for asked, name in self.in_files if asked == "family"} - {NO_FAMILY})
+
     def worst(self) -> list[Reach]:
         """Those that do most harm: with errors, in the most files."""
         ranked = sorted(
@@ -100,7 +107,7 @@ class Tally:
             "rows": self.rows,
             "files": self.files,
             "templates": self.templates,
-            "families": len(self.of("family")),
+            "families": self.families,
             "statuses": dict(sorted(self.statuses.items())),
             "by_family": {name: {"files": files, "templates": found} for name, files, found in self.of("family")},
             "loads": {name: found for name, _, found in self.of("loads")},
