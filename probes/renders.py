@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from jinjarun.errors import JinjarunError, LimitExceeded, quote
 from jinjarun.limits import Limits
-from jinjarun.serving.caps import Caps, template_caps
+from jinjarun.serving.caps import Caps
+from jinjarun.serving.kept import kept_caps, kept_template
 from jinjarun.serving.llama_server import LlamaServer
 from jinjarun.serving.transformers import explain_chat_template
 from jinjarun.template import Rendered, Span, Template
@@ -83,7 +84,7 @@ class Renders:
         """The template as this dialect reads it, or why it does not."""
         if dialect not in self._templates:
             try:
-                self._templates[dialect] = Template(self.source, dialect, self.limits)
+                self._templates[dialect] = kept_template(self.source, dialect, self.limits)
             except JinjarunError as error:
                 self._templates[dialect] = error
         return self._templates[dialect]
@@ -95,7 +96,7 @@ class Renders:
         if isinstance(template, JinjarunError):
             return template
         try:
-            return template_caps(template)
+            return kept_caps(template)
         except JinjarunError as error:
             return error
 

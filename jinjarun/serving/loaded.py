@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from jinjarun.errors import RenderError, TemplateRaised
 from jinjarun.serving import reworks
-from jinjarun.serving.caps import template_caps
 from jinjarun.serving.families import family_of
+from jinjarun.serving.kept import kept_caps, kept_template
 from jinjarun.serving.markers import Analysis, analyze
 from jinjarun.serving.reworks import Conversation, Rework
-from jinjarun.template import Template
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,7 +33,7 @@ class Loaded:
     """One template. Raises what `Template` raises."""
 
     def __init__(self, source: str, tokens: Mapping[str, str], limits: Limits) -> None:
-        self.template = Template(source, "llama.cpp", limits)
+        self.template = kept_template(source, "llama.cpp", limits)
         self.source = _as_lexed(source)
         self.family = family_of(self.source)
         self.reworks: tuple[Rework, ...] = ()
@@ -43,7 +42,7 @@ class Loaded:
         self._limits = limits
         # A template that reaches a limit does so here, before a dozen renders that judge it.
         self._rendered({"messages": EXAMPLE, "enable_thinking": True, "add_generation_prompt": True})
-        self.caps = template_caps(self.template)
+        self.caps = kept_caps(self.template)
 
     @cached_property
     def analysis(self) -> Analysis:

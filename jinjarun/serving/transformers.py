@@ -13,14 +13,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from jinjarun.errors import InputError, RenderError, SourceError, quote
 from jinjarun.limits import Limits
 from jinjarun.serving import reworks
+from jinjarun.serving.kept import kept_template
 from jinjarun.serving.python_tools import FunctionFault, function_tool
-from jinjarun.template import Rendered, Span, Template
+from jinjarun.template import Rendered, Span
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -52,7 +52,6 @@ OWN_VARIABLES = ("messages", "tools", "documents", "add_generation_prompt")
 MARKER = "CONTINUE_FINAL_MESSAGE_TAG "
 """Put behind the text to be continued. A template that trims the text takes the space away."""
 
-TEMPLATES_KEPT = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,16 +191,11 @@ def explain_chat_template(
         continued = call.mark_final_message(
             chat, continue_final_message if isinstance(continue_final_message, str) else "content", text
         )
-    rendered = _template(text, limits if limits is not None else Limits()).render_context(
+    rendered = kept_template(text, "transformers", limits if limits is not None else Limits()).render_context(
         context, now=now, spans=spans, generations=return_assistant_tokens_mask
     )
     prompt = rendered.text if continued is None else call.cut(rendered.text, continued)
     return Applied(prompt, name, tuple(call.reworks), rendered.generations, rendered)
-
-
-@lru_cache(maxsize=TEMPLATES_KEPT)
-def _template(source: str, limits: Limits) -> Template:
-    return Template(source, "transformers", limits)
 
 
 @dataclass(frozen=True, slots=True)
