@@ -145,6 +145,12 @@ def system_user(form: Form = USUAL) -> Chat:
     return form.chat([say("system", SYSTEM), say("user", USER)])
 
 
+@probing_named("probe-system-only")
+def system_only(form: Form = USUAL) -> Chat:
+    """A system message and nothing else."""
+    return form.chat([say("system", SYSTEM)])
+
+
 @probing_named("probe-roles")
 def roles(form: Form = USUAL) -> Chat:
     """Two system messages, two users in a row, a late system message: what many templates take all at once."""

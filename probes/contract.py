@@ -98,7 +98,7 @@ def _roles(witness: Witness) -> dict[str, str]:
         "user": _fate_word(witness.ask(made(c.user_only, form)), c.USER),
         "assistant": _fate_word(witness.ask(made(c.three_turns, form)), c.ANSWER),
         "tool": _fate_word(witness.ask(tool), c.RESULT),
-        "any other": _fate_word(witness.ask(made(c.unknown_role, form)), c.ANSWER),
+        "other": _fate_word(witness.ask(made(c.unknown_role, form)), c.ANSWER),
     }
 
 
@@ -113,7 +113,9 @@ def _two_users(witness: Witness) -> Outcome:
 
 def _needs_user_turn(witness: Witness) -> bool | None:
     """Whether a conversation of a system message alone fails, where a user's turn makes it render."""
-    alone, led = witness.ask(SYSTEM_ONLY), witness.ask(made(c.system_user, witness.system_form))
+    form = witness.system_form
+    alone = witness.ask(SYSTEM_ONLY if form == c.USUAL else made(c.system_only, form))
+    led = witness.ask(made(c.system_user, form))
     if alone.ok or alone.limited:
         return None if alone.limited else False
     return True if led.ok else None
@@ -248,36 +250,34 @@ def _inline(witness: Witness) -> Literal["recognised", "plain_text", "unknown"]:
 
 
 def _raises(witness: Witness) -> list[Raise]:
-    """The template's own refusals: each with the conversation that triggers it, or none that did."""
+    """The template's own refusals: each with a conversation that triggers it, or none that did."""
     sites = _sites(witness.renders.source)
-    if not sites:
-        return []
-    found: dict[tuple[str, int | None], str] = {}
-    for name, outcome in witness.renders.named(witness.path).items():
-        _note(found, name, outcome)
+    found: dict[tuple[str, int], Raise] = {}
+
+    def note(name: str, outcome: Outcome) -> None:
+        error = outcome.error
+        if not isinstance(error, TemplateRaised):
+            return
+        fitting = [site for site in sites if site[1] == error.line and error.message.startswith(site[0])]
+        site = max(fitting, default=(error.message, error.line or 0))
+        found.setdefault(site, Raise(message=error.message, line=error.line, triggered_by=name))
+
+    if sites:
+        for name, outcome in witness.renders.named(witness.path).items():
+            note(name, outcome)
     for name, build in c.MALFORMED.items():
-        if not _open_sites(sites, found):
+        if found.keys() >= set(sites):
             break
-        _note(found, name, witness.ask(made(build, witness.form)))
-    told = [Raise(message=message, line=line, triggered_by=name) for (message, line), name in found.items()]
-    told += [Raise(message=quote(text), line=line, triggered_by=None) for text, line in _open_sites(sites, found)]
-    return sorted(told, key=lambda raised: (raised.line or 0, raised.message))
-
-
-def _note(found: dict[tuple[str, int | None], str], name: str, outcome: Outcome) -> None:
-    if isinstance(outcome.error, TemplateRaised):
-        found.setdefault((outcome.error.message, outcome.error.line), name)
+        note(name, witness.ask(made(build, witness.form)))
+    silent = [Raise(message=text, line=line, triggered_by=None) for text, line in sites if (text, line) not in found]
+    return sorted([*found.values(), *silent], key=lambda raised: (raised.line or 0, raised.message))
 
 
 def _sites(source: str) -> list[tuple[str, int]]:
-    """Start of the message and line of each call of `raise_exception`."""
-    return [(found["text"] or "", source.count("\n", 0, found.start()) + 1) for found in RAISES.finditer(source)]
-
-
-def _open_sites(sites: list[tuple[str, int]], found: dict[tuple[str, int | None], str]) -> list[tuple[str, int]]:
-    """The sites that no message so far comes from."""
-    return [
-        (text, line)
-        for text, line in sites
-        if not any(line == at and message.startswith(quote(text[:QUOTE_LIMIT])) for message, at in found)
-    ]
+    """Start of the message, as errors have it, and line of each call of `raise_exception`."""
+    return list(
+        dict.fromkeys(
+            (quote((found["text"] or "")[:QUOTE_LIMIT]), source.count("\n", 0, found.start()) + 1)
+            for found in RAISES.finditer(source)
+        )
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal
 
 from jinjarun.errors import quote
@@ -9,7 +10,7 @@ from probes import canaries as c
 from probes.chats import Chat
 from probes.renders import Outcome
 from probes.report import Variable
-from probes.variables import assigned_names, compared_strings
+from probes.variables import assigned_names, compared_strings, is_compared_with_numbers
 from probes.witness import Witness, made
 
 Kind = Literal["boolean", "string", "number", "object", "unknown"]
@@ -18,6 +19,8 @@ MOST_VARIABLES = 24
 """Variables of one template that are tried."""
 MOST_LITERALS = 6
 EFFORTS = ("low", "medium", "high")
+NUMBERS = (0, 512)
+OF_ITS_OWN = "unlike all values tested"
 TOOL_LIST = "a list of tools"
 """Stands for itself among the values tested."""
 SHOWN = 60
@@ -47,7 +50,10 @@ class _Toggled:
         self.name = name
         form = witness.form
         rich = c.reasoning_with_calls if witness.calling is not None else c.three_turns
-        self.chats = [made(rich, form if witness.calling is None else witness.calling[0]), made(c.user_only, form)]
+        self.chats = [made(c.user_only, form), made(rich, form if witness.calling is None else witness.calling[0])]
+        thinking = {key: True for key in ("enable_thinking", "thinking") if key in witness.names and key != name}
+        if thinking:
+            self.chats.append({**self.chats[0], "variables": self.chats[0].get("variables", {}) | thinking})
         self._tested: list[Any] = []
 
     def variable(self) -> Variable:
@@ -70,64 +76,70 @@ class _Toggled:
     def _values(self) -> list[Any]:
         if "tool" in self.name:
             return [True, False, [c.tool()]]
-        if literals := self._literals():
-            return [True, False, *literals]
-        return [True, False, *(EFFORTS if "effort" in self.name else [c.VARIABLE])]
-
-    def _literals(self) -> list[str]:
-        """The strings that the template compares the variable with."""
-        return compared_strings(self.witness.renders.source, self.name)[:MOST_LITERALS]
+        source = self.witness.renders.source
+        values: list[Any] = [True, False, *compared_strings(source, self.name)[:MOST_LITERALS]]
+        if is_compared_with_numbers(source, self.name):
+            values += NUMBERS
+        if len(values) == 2:
+            values += EFFORTS if "effort" in self.name else [c.VARIABLE]
+        return values
 
     def _with(self, chat: Chat, value: Any) -> Outcome:
         return self.witness.ask(_setting(chat, self.name, value))
 
     def _described(self, chat: Chat, absent: Outcome, outcomes: list[tuple[Any, Outcome]]) -> Variable:
-        by_value = {_spelled(value): outcome for value, outcome in outcomes}
         kind = self._kind(absent, outcomes)
-        same = next((spelled for spelled, outcome in by_value.items() if not _differs(outcome, absent)), None)
-        when_absent = "fails" if absent.text is None else "a text of its own" if same is None else f"same as {same}"
-        told = [
-            f"{_spelled(value)} {_change(absent, outcome, value)}"
-            for value, outcome in outcomes
-            if _differs(outcome, absent) and not (kind in {"string", "object"} and isinstance(value, bool))
-        ]
-        note = self._note(chat, absent, by_value) if kind == "boolean" else None
+        telling = [(value, outcome) for value, outcome in outcomes if _tells(value, kind)]
+        same = next((_spelled(value) for value, outcome in telling if not _differs(outcome, absent)), None)
+        when_absent = "fails" if absent.text is None else OF_ITS_OWN if same is None else f"same as {same}"
+        changes = [(value, outcome) for value, outcome in telling if _differs(outcome, absent)] or outcomes
         return Variable(
             name=self.name,
             kind=kind,
             when_absent=when_absent,
             tested=self.tested,
-            effect="; ".join(dict.fromkeys(told)) or "; ".join(self._failures(outcomes)),
-            note=note,
+            effect="; ".join(f"{_spelled(value)} {_change(absent, outcome, value)}" for value, outcome in changes),
+            note=self._note(chat, absent, outcomes) if kind == "boolean" else None,
         )
 
-    def _failures(self, outcomes: list[tuple[Any, Outcome]]) -> list[str]:
-        return [f"{_spelled(value)} {_change(outcome, outcome, value)}" for value, outcome in outcomes]
-
     def _kind(self, absent: Outcome, outcomes: list[tuple[Any, Outcome]]) -> Kind:
-        if any(isinstance(value, list) and _differs(outcome, absent) and outcome.ok for value, outcome in outcomes):
-            return "object"
-        strings = [outcome for value, outcome in outcomes if isinstance(value, str)]
         (_, true), (_, false) = outcomes[:2]
-        if any(value == c.VARIABLE and c.VARIABLE in (outcome.text or "") for value, outcome in outcomes):
-            return "string"
-        if any(o.ok and _differs(o, absent) and _differs(o, true) and _differs(o, false) for o in strings):
-            return "string"
+        for value, outcome in outcomes[2:]:
+            if not outcome.ok or not _differs(outcome, absent):
+                continue
+            if isinstance(value, list):
+                return "object"
+            if value == c.VARIABLE and c.VARIABLE in (outcome.text or ""):
+                return "string"
+            if _differs(outcome, true) and _differs(outcome, false):
+                return "string" if isinstance(value, str) else "number"
         if _differs(true, false):
             return "boolean"
-        return "string" if any(o.ok and _differs(o, absent) for o in strings) else "unknown"
+        return "string" if any(isinstance(v, str) and o.ok and _differs(o, absent) for v, o in outcomes) else "unknown"
 
-    def _note(self, chat: Chat, absent: Outcome, by_value: dict[str, Outcome]) -> str | None:
+    def _note(self, chat: Chat, absent: Outcome, outcomes: list[tuple[Any, Outcome]]) -> str | None:
         """How the string "false" is taken, which shells and forms send for false."""
+        (_, true), (_, false) = outcomes[:2]
         text = self._with(chat, "false")
         self._tested.append("false")
-        if not _differs(text, by_value["false"]):
+        if not _differs(text, false):
             return None
         if text.text is None:
             return "the string 'false' fails"
-        if not _differs(text, by_value["true"]):
+        if not _differs(text, true):
             return "the string 'false' counts as true"
         return "the string 'false' has no effect" if not _differs(text, absent) else "the string 'false' is neither"
+
+
+def _tells(value: Any, kind: Kind) -> bool:
+    """Whether a value is of the kind, so that its effect is worth telling."""
+    kinds: dict[Kind, tuple[type, ...]] = {"boolean": (bool,), "string": (str,), "object": (list,), "number": (int,)}
+    return kind == "unknown" or (isinstance(value, kinds[kind]) and (kind == "boolean") == isinstance(value, bool))
+
+
+LONGEST_WORD = 24
+OPEN_WORD = re.compile(r"<[^\s<>]*$|[^\s<>]+$")
+REST_OF_WORD = re.compile(r"[^\s<>]{0,24}>?")
 
 
 def _setting(chat: Chat, name: str, value: Any) -> Chat:
@@ -162,14 +174,10 @@ def _change(absent: Outcome, outcome: Outcome, value: Any) -> str:
         assert outcome.error is not None
         return f"fails: {quote(outcome.error.message)[:SHOWN]}"
     if absent.text is None:
-        return "renders"
+        at = outcome.text.find(value) if value == c.VARIABLE else -1
+        return "makes it render" + (f", and is written after {_quoted(outcome.text[:at][-20:])}" if at >= 0 else "")
     before, after = absent.text, outcome.text
-    start = next(
-        (i for i, (x, y) in enumerate(zip(before, after, strict=False)) if x != y), min(len(before), len(after))
-    )
-    end = 0
-    while end < min(len(before), len(after)) - start and before[-1 - end] == after[-1 - end]:
-        end += 1
+    start, end = _changed(before, after)
     gone, come = before[start : len(before) - end], after[start : len(after) - end]
     where = "at the end" if end == 0 else "at the start" if start == 0 else "after " + _quoted(after[:start][-20:])
     if isinstance(value, str) and value == c.VARIABLE and c.VARIABLE in come:
@@ -177,6 +185,21 @@ def _change(absent: Outcome, outcome: Outcome, value: Any) -> str:
     if not gone:
         return f"adds {_quoted(come)} {where}"
     return f"removes {_quoted(gone)} {where}" if not come else f"writes {_quoted(come)} for {_quoted(gone)} {where}"
+
+
+def _changed(before: str, after: str) -> tuple[int, int]:
+    """How much both texts share at the start and at the end, words and tags left whole."""
+    shorter = min(len(before), len(after))
+    start = next((i for i, (x, y) in enumerate(zip(before, after, strict=False)) if x != y), shorter)
+    end = 0
+    while end < shorter - start and before[-1 - end] == after[-1 - end]:
+        end += 1
+    replaces = start + end < shorter
+    cut = OPEN_WORD.search(before, max(0, start - LONGEST_WORD), start)
+    if cut is None or not (replaces or cut[0].startswith("<")):
+        return start, end
+    rest = REST_OF_WORD.match(before, len(before) - end)
+    return start - len(cut[0]), max(0, end - (len(rest[0]) if rest is not None else 0))
 
 
 def _quoted(text: str) -> str:

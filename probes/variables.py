@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 
 STANDARD = frozenset(
@@ -57,7 +58,9 @@ LAST_NAME = re.compile(r"(?<![\w.])([A-Za-z_]\w*)\s*$")
 STRING = r"""(?:'([^'\n]*)'|"([^"\n]*)")"""
 AFTER = re.compile(rf"(?:\s*\|\s*\w+)*\s*(?:[!=]=\s*{STRING}|(?:not\s+)?in\s*[\[(]([^\])]*)[\])])")
 BEFORE = re.compile(rf"{STRING}\s*[!=]=\s*$")
+NUMBER_AFTER = re.compile(r"(?:\s*\|\s*\w+)*\s*(?:[!=]=|<=?|>=?)\s*-?\d")
 STRINGS = re.compile(STRING)
+WORD_PART = re.compile(r"[\w.]")
 REACH = 60
 """Characters before a place that are looked at."""
 
@@ -93,18 +96,26 @@ def _guarded(source: str) -> frozenset[str]:
 def compared_strings(source: str, name: str) -> list[str]:
     """The strings that the template compares the variable with, in the order of the source."""
     found: dict[str, None] = {}
+    for start, end in _places(source, name):
+        before, after = BEFORE.search(source, max(0, start - REACH), start), AFTER.match(source, end)
+        if before is not None:
+            found[before[1] or before[2] or ""] = None
+        if after is not None and after[3] is not None:
+            found |= dict.fromkeys(a or b for a, b in STRINGS.findall(after[3]))
+        elif after is not None:
+            found[after[1] or after[2] or ""] = None
+    return list(found)
+
+
+def is_compared_with_numbers(source: str, name: str) -> bool:
+    return any(NUMBER_AFTER.match(source, end) for _, end in _places(source, name))
+
+
+def _places(source: str, name: str) -> Iterator[tuple[int, int]]:
+    """Where the name stands as a word of its own."""
     at = source.find(name)
     while at >= 0:
         end = at + len(name)
-        after, before = AFTER.match(source, end), BEFORE.search(source, max(0, at - REACH), at)
+        if not WORD_PART.match(source, end) and not (at and WORD_PART.match(source, at - 1)):
+            yield at, end
         at = source.find(name, end)
-        if source[end : end + 1].isidentifier():
-            continue
-        for match in (before, after):
-            if match is None:
-                continue
-            if match.lastindex == 3:
-                found |= dict.fromkeys(a or b for a, b in STRINGS.findall(match[3]))
-            else:
-                found[match[1] or match[2] or ""] = None
-    return list(found)
