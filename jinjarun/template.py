@@ -194,6 +194,7 @@ class Template:
             raise converted(error) from None
         finally:
             _ROOM.leave()
+            run.root = None  # it refers back to the run: only the collector would find the output, and late
         return out
 
     def _rendered(self, out: list[str], run: Run, *, spans: bool) -> Rendered:

@@ -86,7 +86,7 @@ class Renders:
             try:
                 self._templates[dialect] = kept_template(self.source, dialect, self.limits)
             except JinjarunError as error:
-                self._templates[dialect] = error
+                self._templates[dialect] = without_frames(error)
         return self._templates[dialect]
 
     @cached_property
@@ -149,7 +149,7 @@ class Renders:
                 return Outcome(rendered.text, None, rendered.spans)
             return Outcome(self._served(path, chat, now), None)
         except JinjarunError as error:
-            return Outcome(None, error)
+            return Outcome(None, without_frames(error))
 
     def _served(self, path: str, chat: Chat, now: datetime | float) -> str:
         if path == LLAMA_SERVER:
@@ -175,6 +175,11 @@ class Renders:
         reached = self.reached.setdefault(template.dialect, bytearray(len(rendered.reached)))
         for i, hit in enumerate(rendered.reached):
             reached[i] |= hit
+
+
+def without_frames(error: JinjarunError) -> JinjarunError:
+    """The same error to keep: its traceback would hold all that the template had made until it failed."""
+    return error.answered_with(error.status)
 
 
 def dialect_of(path: str) -> str:
