@@ -20,9 +20,11 @@ import re
 from typing import TYPE_CHECKING
 
 from jinjarun.errors import quote
+from probes import canaries
 from probes.chats import CHATS
 from probes.renders import APPLY, LLAMA_RAW, LLAMA_SERVER, RAW
 from probes.rules.base import Hit, Rule
+from probes.rules.looking import fates
 from probes.shape.texts import shared
 
 if TYPE_CHECKING:
@@ -47,9 +49,10 @@ def check(facts: Facts) -> list[Hit]:
     renders = facts.renders
     if renders.loads(RAW) is not None or renders.loads(LLAMA_RAW) is not None:
         return []
+    skipped = _unsupported(facts)
     hits: dict[str, list[Hit]] = {}
     for name, build in CHATS.items():
-        if name == "empty":
+        if name in skipped:
             continue
         ours, theirs = renders.render(RAW, build()), renders.render(LLAMA_RAW, build())
         if ours.limited or theirs.limited or (ours.ok == theirs.ok and ours.text == theirs.text):
@@ -57,6 +60,17 @@ def check(facts: Facts) -> list[Hit]:
         hit = _hit(facts, name, build(), ours, theirs)
         hits.setdefault(hit.cause or "", []).append(hit)
     return [_joined(same) for same in hits.values()]
+
+
+def _unsupported(facts: Facts) -> set[str]:
+    """Conversations that neither engine supports: what becomes of them says nothing."""
+    look = facts.look
+    skipped = {"empty"}
+    if not any(look.calling(path) for path in look.paths):
+        skipped |= {name for name, build in CHATS.items() if any("tool_calls" in one for one in build()["messages"])}
+    if not fates(look.ask(canaries.one_text_part, canaries.PART, parts="no"), "written"):
+        skipped |= {"typed-content", "typed-two-parts"}
+    return skipped
 
 
 def _hit(facts: Facts, name: str, chat: Chat, ours: Outcome, theirs: Outcome) -> Hit:

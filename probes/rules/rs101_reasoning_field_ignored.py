@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from probes import canaries
 from probes.canaries import REASONING_FIELDS, say
-from probes.renders import LLAMA_SERVER
+from probes.renders import LLAMA_RAW, LLAMA_SERVER
 from probes.rules.base import Hit, Rule
 
 if TYPE_CHECKING:
@@ -43,12 +43,20 @@ def check(facts: Facts) -> list[Hit]:
     asked += [one for one in look.ask(_last) if one.path != LLAMA_SERVER]  # the server writes a last answer itself
     ours = [canaries.reasoning_under(name) for name in REASONING_FIELDS]
     printing = {one.path for one in asked if any(text in one.text for text in ours)}
+    sent = canaries.reasoning_under("reasoning_content")  # what the server passes on
+    if any(one.path == LLAMA_RAW and sent in one.text for one in asked):
+        printing.add(LLAMA_SERVER)
     silent = [one for one in look.ask(canaries.reasoning, canaries.ANSWER) if one.outcome.ok]
     bad = [one for one in silent if one.path not in printing]
-    if not bad or not any(one.path == look.bare for one in bad):
+    if not bad:
         return []
     good = [one for one in silent if one.path in printing]
     message = f"{mark[0]!r} is written, and none of {', '.join(REASONING_FIELDS)} is printed"
+    if good:
+        read = [name for name in REASONING_FIELDS if any(canaries.reasoning_under(name) in one.text for one in asked)]
+        message = (
+            f"{mark[0]!r} is written, and the field that is printed there, {', '.join(read)}, does not come through"
+        )
     line = facts.source.count("\n", 0, mark.start()) + 1
     return [look.hit(message, bad, good, severity="warning", line=line, cause="reasoning field")]
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from probes import canaries
 from probes.canaries import REASONING_FIELDS, say
-from probes.renders import LLAMA_SERVER
+from probes.renders import LLAMA_RAW, LLAMA_SERVER
 from probes.rules.base import Hit, Rule
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def check(facts: Facts) -> list[Hit]:
     look = facts.look
     calling = [one for one in look.ask_calls(_before_call, canaries.VALUE, canaries.RESULT) if one.fate == "written"]
     answering = {one.path for one in look.ask(_in_last_answer) if _printed(one) and one.path != LLAMA_SERVER}
-    if LLAMA_SERVER in look.paths and any(path.startswith("llama.cpp") for path in answering):
+    if any(one.path == LLAMA_RAW and not _printed(one) for one in calling) and LLAMA_RAW in answering:
         answering.add(LLAMA_SERVER)
     lost = [one for one in calling if not _printed(one) and one.path in answering]
     good = [one for one in calling if _printed(one)]

@@ -26,21 +26,23 @@ if TYPE_CHECKING:
     from probes.rules.base import Facts
 
 HIDDEN = re.compile(r"[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069]|(?<!\A)\ufeff")
-MIXED = re.compile(r"[A-Za-z]+[\u0370-\u03ff\u0400-\u04ff]+[A-Za-z]*|[\u0370-\u03ff\u0400-\u04ff]+[A-Za-z]+")
+LATIN, OTHER = "A-Za-z", "\u0370-\u03ff\u0400-\u04ff"
+MIXED = re.compile(rf"(?<![\\{LATIN}{OTHER}])(?:[{LATIN}]+[{OTHER}]+|[{OTHER}]+[{LATIN}]+)")
+"""A word that begins in one script and goes on in another; `\\n` before a word is no letter of it."""
 
 
 def check(facts: Facts) -> list[Hit]:
     source = facts.source
-    found = HIDDEN.search(source) or MIXED.search(source)
-    if found is None:
+    places = [*HIDDEN.finditer(source), *MIXED.finditer(source)]
+    if not places:
         return []
+    found = places[0]
     strange = next(character for character in found[0] if not character.isascii())
     name = unicodedata.name(strange, "a character without a name")
-    kind = "hidden" if HIDDEN.match(found[0]) else "in a Latin word"
-    count = len(HIDDEN.findall(source)) + len(MIXED.findall(source))
+    kind = "in a Latin word" if MIXED.fullmatch(found[0]) else "hidden"
     line = source.count("\n", 0, found.start()) + 1
     column = found.start() - source.rfind("\n", 0, found.start())
-    message = f"U+{ord(strange):04X} {name}, {kind}; {count} such place{'s' if count != 1 else ''}"
+    message = f"U+{ord(strange):04X} {name}, {kind}; {len(places)} such place{'s' if len(places) != 1 else ''}"
     engines = [path for path in PATHS if facts.renders.loads(path) is None]
     return [Hit(message=message, engines=engines, line=line, column=column, cause="hidden characters")]
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from probes import canaries
 from probes.endings import markers_in
+from probes.renders import LLAMA_SERVER
 from probes.rules.base import Hit, Rule
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ def check(facts: Facts) -> list[Hit]:
     look = facts.look
     without = {one.path: one.text for one in look.ask(_without, canaries.USER)}
     asked = [one for one in look.ask(canaries.user_only, canaries.USER) if one.fate == "written"]
+    asked = [one for one in asked if one.path != LLAMA_SERVER]  # which sets it whatever the client says
     equal = [one for one in asked if one.text == without.get(one.path)]
     if not equal:
         return []

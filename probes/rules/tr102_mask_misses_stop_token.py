@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from jinjarun.errors import JinjarunError
 from probes import canaries
 from probes.canaries import say
+from probes.endings import markers_in
 from probes.renders import RAW
 from probes.rules.base import Hit, Rule
 from probes.rules.looking import Asked
@@ -30,8 +31,11 @@ if TYPE_CHECKING:
     from probes.canaries import Form
     from probes.chats import Chat
     from probes.rules.base import Facts
+    from probes.rules.looking import Look
 
 TAG = re.compile(r"\{%[-+]?\s*generation\b")
+EOS = "{{ eos_token }}"
+"""What stands for EOS in the shape where its text is not known, and here always."""
 LAST = "The last word has the sora of 48271."
 
 
@@ -46,11 +50,10 @@ def check(facts: Facts) -> list[Hit]:
         return []
     covered = [rendered.text[start:end] for start, end in rendered.generations or ()]
     whole = "\0".join(covered)
-    end = (look.shape.end_of_turn.text or "").strip()
     faults = []
     if canaries.ANSWER not in whole or LAST not in whole:
         faults.append("only part of the answers is covered" if covered else "no answer is covered")
-    elif end and not all(_ends_inside(piece, end) for piece in covered if canaries.ANSWER in piece or LAST in piece):
+    elif (end := _left_out(rendered, _closers(look))) is not None:
         faults.append(f"{end!r}, which ends the turn, is left out")
     if canaries.USER in whole or canaries.SECOND_USER in whole:
         faults.append("text of the user is covered")
@@ -75,8 +78,26 @@ def _chat(form: Form) -> Chat:
     return form.chat([*turns, say("assistant", LAST)], add_generation_prompt=False)
 
 
-def _ends_inside(piece: str, end: str) -> bool:
-    return end in piece[max(piece.rfind(canaries.ANSWER), piece.rfind(LAST)) :]
+def _closers(look: Look) -> set[str]:
+    """Markers that end a turn of the assistant, as the shape has them."""
+    turn = look.shape.turns.get("assistant")
+    eos = look.facts.renders.eos_token or EOS
+    texts = [look.shape.end_of_turn.text or "", "" if turn is None else turn.close]
+    return {marker.text for text in texts for marker in markers_in(text.replace(eos, EOS), frozenset({EOS}))}
+
+
+def _left_out(rendered: Rendered, closers: set[str]) -> str | None:
+    """The marker that ends one of the answers and is in no block."""
+    text = rendered.text
+    for answer in (canaries.ANSWER, LAST):
+        at = text.rfind(answer) + len(answer)
+        first = next(markers_in(text[at:], frozenset({EOS})), None)
+        if first is None or first.text not in closers:
+            continue
+        end = at + first.end
+        if not any(start <= at and end <= stop for start, stop in rendered.generations or ()):
+            return first.text
+    return None
 
 
 def _rendered(facts: Facts, chat: Chat) -> Rendered | None:
@@ -85,7 +106,7 @@ def _rendered(facts: Facts, chat: Chat) -> Rendered | None:
     if isinstance(template, JinjarunError):
         return None
     context: dict[str, Any] = {"tools": None, "documents": None, "bos_token": facts.renders.bos_token}
-    context |= {"eos_token": facts.renders.eos_token, "add_generation_prompt": False}
+    context |= {"eos_token": EOS, "add_generation_prompt": False}
     context |= {"messages": chat["messages"], **chat.get("variables", {})}
     try:
         return template.render_context(context, now=facts.renders.now, generations=True)

@@ -28,7 +28,7 @@ START, END = "<!-- hits: start -->", "<!-- hits: end -->"
 SEVERITIES = ("error", "warning", "info")
 
 Findings = dict[str, list[str]]
-"""Template -> what was found there, each as "CODE severity", sorted."""
+"""Template -> what was found there, each as "CODE severity", or "CODE also" where another finding names it; sorted."""
 
 
 def manifest() -> dict[str, dict[str, Any]]:
@@ -59,10 +59,12 @@ def _path(slug: str) -> str:
 
 
 def brief(answers: dict[str, list[dict[str, Any]] | str]) -> Findings:
-    return {
-        slug: sorted({f"{row['code']} {row['severity']}" for row in found}) if isinstance(found, list) else [found]
-        for slug, found in answers.items()
-    }
+    return {slug: _brief(found) if isinstance(found, list) else [found] for slug, found in answers.items()}
+
+
+def _brief(rows: list[dict[str, Any]]) -> list[str]:
+    leading = {f"{row['code']} {row['severity']}" for row in rows}
+    return sorted(leading | {f"{code} also" for row in rows for code in row["also"]})
 
 
 def table(found: Findings, official: Iterable[str]) -> str:
