@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from jinjarun.dialects import dialect_named
 from jinjarun.errors import InputError, JinjarunError
 from jinjarun.serving.caps import BUILD
+from probes.advice import advice
 from probes.chats import CHATS, CONVERSATION_SET
 from probes.contract import contract
 from probes.evidence import observe
@@ -129,7 +130,16 @@ def probe(
         coverage=coverage(renders),
         differences=differences(renders),
         findings=findings,
-        serving=[],
+        serving=advice(
+            engines=engines,
+            observed=facts.observed,
+            evidence=book.entries,
+            contract=facts.contract,
+            shape=facts.shape,
+            stop=facts.stop,
+            tokens=facts.tokens_chapter,
+            prefix=prefix_chapter,
+        ),
         evidence=book.entries,
         not_evaluated=not_evaluated,
         cost=Cost(renders=renders.count, steps_max=renders.steps_max, isolation="none"),

@@ -361,7 +361,13 @@ class Cost(Model):
 
 
 class ServingAdvice(Model):
-    """How to serve the template with one engine."""
+    """How to serve the template with one engine.
+
+    `flags` are for the server's command line. `chat_template_kwargs`: the variables that may be set, at the values that
+    the template takes without them. `content_format`: "string" or "openai" (a list of parts), what the template is to
+    be given. `stop`: texts that the engine does not know, or is not known to know, as ends of a turn. `send` and
+    `avoid` are for who writes requests, `notes` for who runs the server.
+    """
 
     engine: Literal["llama-server", "vllm", "transformers"]
     flags: list[str]
@@ -370,6 +376,7 @@ class ServingAdvice(Model):
     stop: list[str]
     send: list[str]
     avoid: list[str]
+    notes: list[str]
 
 
 class ServerDifference(Model):

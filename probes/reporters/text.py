@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import textwrap
 from typing import TYPE_CHECKING
 
@@ -33,6 +34,7 @@ def report_text(report: ProbeReport) -> str:
         _observed(report),
         _shape(report),
         _prefix(report),
+        _serving(report),
         _differences(report),
         _server(report),
         _not_evaluated(report),
@@ -270,6 +272,20 @@ def _prefix(report: ProbeReport) -> Iterator[str]:
                 where = f", line {law.line}" if law.line is not None else ""
                 rows.append((law.law, f"broken: {law.shared} of {law.of} {law.unit} kept; {law.cause}{where}"))
         yield from _table(rows)
+
+
+def _serving(report: ProbeReport) -> Iterator[str]:
+    for advice in report.serving:
+        yield f"how to serve it with {advice.engine}"
+        rows = [("flag", flag) for flag in advice.flags]
+        if advice.chat_template_kwargs:
+            kwargs = json.dumps(advice.chat_template_kwargs, ensure_ascii=False)
+            rows.append(("kwargs", f"by default the template takes {kwargs}"))
+        rows += [("stop", repr(text)) for text in advice.stop]
+        rows += [("send", text) for text in advice.send]
+        rows += [("avoid", text) for text in advice.avoid]
+        rows += [("note", text) for text in advice.notes]
+        yield from _table(rows or [("note", "nothing special")])
 
 
 def _differences(report: ProbeReport) -> Iterator[str]:
