@@ -66,10 +66,10 @@ def probe(
     """The report on `template`, which is always template text, never a path.
 
     `name` stands in the commands that repeat evidence; `tokens` is the token data of the model's files; `now` replaces
-    the frozen clock. `depth` "quick" stops after engines (without transformers' own path) and caps. `rules` are those to
-    run, by their codes (default: all that are not in preview); some need `files`, whatever the template's place holds,
-    or `upstream`, the text of the template that this one should equal. Never raises because of a template: one that
-    parses in neither dialect gives `status: "invalid"`.
+    the frozen clock. `depth` "quick" stops after engines (without transformers' own path) and caps. `rules` are those
+    to run, by their codes (default: all that are not in preview); some need `files`, whatever the template's place
+    holds, or `upstream`, the text of the template that this one should equal. Never raises because of a template: one
+    that parses in neither dialect gives `status: "invalid"`.
     """
     if not isinstance(template, str):
         raise InputError(f"a template is a str, not {type(template).__name__}", path="template")
