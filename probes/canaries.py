@@ -359,10 +359,16 @@ def documents(form: Form = USUAL) -> Chat:
 
 @probing_named("probe-prefill")
 def prefill(form: Form = USUAL, **fields: Any) -> Chat:
-    """An assistant message to be continued."""
-    variables = fields.pop("variables", {})
-    messages = [say("user", USER), say("assistant", ANSWER, **fields)]
-    return form.chat(messages, add_generation_prompt=False, variables=variables)
+    """An assistant message to be continued, with `fields` beside its text."""
+    return form.chat([say("user", USER), say("assistant", ANSWER, **fields)], add_generation_prompt=False)
+
+
+def continued(form: Form = USUAL, *, by_variable: bool = False) -> Chat:
+    """The same, where the request says so: by its own key, or by a variable of that name."""
+    chat = prefill(form)
+    if by_variable:
+        return {**chat, "variables": chat.get("variables", {}) | {"continue_final_message": True}}
+    return {**chat, "continue_final_message": True}
 
 
 @probing_named("probe-three-turns")

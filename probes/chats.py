@@ -23,6 +23,7 @@ class Chat(TypedDict):
     messages: list[Message]
     tools: NotRequired[list[Tool]]
     add_generation_prompt: NotRequired[bool]
+    continue_final_message: NotRequired[bool]
     variables: NotRequired[dict[str, Any]]
 
 

@@ -159,6 +159,7 @@ class Renders:
             chat["messages"],
             tools=chat.get("tools"),
             add_generation_prompt=chat.get("add_generation_prompt", True),
+            continue_final_message=chat.get("continue_final_message", False),
             special_tokens={"bos_token": self.bos_token, "eos_token": self.eos_token},
             variables=chat.get("variables"),
             now=now,
@@ -240,11 +241,12 @@ class EvidenceBook:
         if name is not None:
             return shlex.join([*words, "--conversation", name])
         body = shlex.quote(json.dumps(body_of(chat), ensure_ascii=False))
-        return f"echo {body} | {shlex.join([*words, '--messages', '-'])}"
+        option = "--messages" if way == "raw" else "--request"
+        return f"printf %s {body} | {shlex.join([*words, option, '-'])}"
 
 
 def body_of(chat: Chat) -> dict[str, Any]:
-    """The chat as a request body that `render --messages` reads."""
+    """The chat as a request body that `render --messages` and `--request` read."""
     body: dict[str, Any] = dict(chat)
     if "variables" in body:
         body["chat_template_kwargs"] = body.pop("variables")

@@ -195,11 +195,13 @@ def _changed(before: str, after: str) -> tuple[int, int]:
     while end < shorter - start and before[-1 - end] == after[-1 - end]:
         end += 1
     replaces = start + end < shorter
+    replaces = start + end < shorter
     cut = OPEN_WORD.search(before, max(0, start - LONGEST_WORD), start)
-    if cut is None or not (replaces or cut[0].startswith("<")):
+    word = "" if cut is None else cut[0]
+    if not (replaces or word.startswith("<")):
         return start, end
     rest = REST_OF_WORD.match(before, len(before) - end)
-    return start - len(cut[0]), max(0, end - (len(rest[0]) if rest is not None else 0))
+    return start - len(word), max(0, end - (len(rest[0]) if rest is not None else 0))
 
 
 def _quoted(text: str) -> str:

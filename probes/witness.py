@@ -39,6 +39,8 @@ KEEP_REASONING: dict[str, Any] = {
 }
 """Switches without which some templates write no reasoning at all; those that keep it are known by KEEPS and DROPS."""
 EFFORT_CHAT = conversation("effort-low")
+PREFIX_KEYS = (".prefix", "'prefix'", '"prefix"')
+"""How a template names the key by which some clients ask to continue a message."""
 MORE_EFFORTS = ("none", "minimal", "medium", "xhigh", "max")
 """Efforts beside low and high, tried where the source holds the word."""
 EFFORT_NAMES = frozenset({"reasoning_effort", "reasoning_strength"})
@@ -458,7 +460,8 @@ class Witness:
     def reasoning_effort(self) -> Verdict:
         form = self.form
         if not EFFORT_NAMES & self.names:
-            return Verdict("no", "no variable for it is read", (self._look(EFFORT_CHAT, "rendered"),))
+            chat = EFFORT_CHAT if form == c.USUAL else made(c.effort_low, form)
+            return Verdict("no", "no variable for it is read", (self._look(chat, "rendered"),))
         values = [
             "low",
             "high",
@@ -523,7 +526,12 @@ class Witness:
         """Yes where a part of this kind leaves something beside the text, and no dump of it."""
         form = self._plain
         if what not in self.renders.source:
-            return self._unmarked(made(c.media, form))
+            both = made(c.media, form)
+            text = self.ask(both).text
+            if text is None or c.PART not in text or text == self.ask(made(c.one_text_part, form)).text:
+                verdict = self.sought((both,), (c.URL,), "")
+                return verdict if text is None else Verdict("no", UNMARKED, (self._look(both, "lost"),))
+            shapes = shapes[:1]
         failure: Verdict | None = None
         for part in shapes:
             chat = build(form, part)
@@ -546,17 +554,6 @@ class Witness:
         assert failure is not None
         return failure
 
-    def _unmarked(self, chat: Chat) -> Verdict:
-        """What becomes of media parts that the template does not name."""
-        outcome = self.ask(chat)
-        if outcome.text is not None and not _dumps_media(outcome.text):
-            return Verdict("no", UNMARKED, (self._look(chat, "lost"),))
-        return (
-            self.sought((chat,), (c.URL,), "")
-            if outcome.text is None
-            else Verdict("no", "it is only printed raw, as the object of the request", (self._look(chat, "dumped"),))
-        )
-
     def documents(self) -> Verdict:
         verdict = self.sought((made(c.documents, self.form),), (c.DOCUMENT,), "text of a document is written")
         if "documents" not in self.names and verdict.answer == "no" and "leaves no trace" in verdict.reason:
@@ -568,20 +565,19 @@ class Witness:
     def assistant_prefill(self) -> Verdict:
         """Yes where the text ends with the message to be continued."""
         form = self.form
-        chats = [c.prefill(form)]
-        if self.path == APPLY or "continue_final_message" in self.names:
-            chats.append(c.prefill(form, variables={"continue_final_message": True}))
-        if "'prefix'" in self.renders.source or ".prefix" in self.renders.source or '"prefix"' in self.renders.source:
-            chats.append(c.prefill(form, prefix=True))
-        verdict = self.sought(chats, (c.ANSWER,), "")
-        for chat in chats:
+        tried = {"": made(c.prefill, form)}
+        if self.path == APPLY:
+            tried["with continue_final_message "] = c.continued(form)
+        if "continue_final_message" in self.names:
+            tried["with the variable continue_final_message "] = c.continued(form, by_variable=True)
+        if any(key in self.renders.source for key in PREFIX_KEYS):
+            tried["with the key prefix "] = c.prefill(form, prefix=True)
+        verdict = self.sought(tried.values(), (c.ANSWER,), "")
+        for how, chat in tried.items():
             text = self.ask(chat).text
             if text is not None and text.rstrip().endswith(c.ANSWER):
-                how = "the turn of a last assistant message stays open"
-                if chat is not chats[0]:
-                    key = "continue_final_message" if "variables" in chat else "the key prefix"
-                    how = f"with {key} {how}"
-                return Verdict("yes", how, (self._look(chat, "written", c.ANSWER),))
+                reason = f"{how}the turn of a last assistant message stays open"
+                return Verdict("yes", reason, (self._look(chat, "written", c.ANSWER),))
         if verdict.answer == "yes":
             return Verdict("no", "the turn of a last assistant message is closed", verdict.shown)
         return verdict
