@@ -24,7 +24,7 @@ import socket
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from jinjarun.errors import JinjarunError, SourceError
+from jinjarun.errors import JinjarunError, SourceError, WorkerError
 from jinjarun.isolation import IsolatedExecutor
 from probes import served
 from probes.chats import CHATS
@@ -60,7 +60,11 @@ CONNECTIONS = 512
 
 WORKERS = 2
 WORK_SECONDS = 20.0
+WORK_CPU_SECONDS = 10
 WORKER_BYTES = 300_000_000
+
+SPENT = ("timeout", "cpu", "memory")
+"""Why a worker was killed that a template has to answer for: sending it again, as after a 503, would not help."""
 
 TYPES = {
     400: "invalid_request_error",
@@ -110,13 +114,14 @@ class TemplateServer:
         self._executor = executor or IsolatedExecutor(
             WORKERS,
             timeout_seconds=WORK_SECONDS,
-            cpu_seconds=int(WORK_SECONDS),
+            cpu_seconds=WORK_CPU_SECONDS,
             memory_bytes=WORKER_BYTES,
             initializer=served.warm,
         )
         self._busy = 0
         try:
             self.props = self._executor.submit(served.start, self._setting).result() | {"model_alias": name}
+            self._executor.submit(served.warm)  # another worker starts, so that no client waits for it
         except BaseException:
             self.close()
             raise
@@ -228,7 +233,10 @@ async def _refusal(_: Request, error: Exception) -> Response:
 
 async def _jinjarun_error(_: Request, error: Exception) -> Response:
     assert isinstance(error, JinjarunError)
-    return error_reply(error.status, str(error))
+    status = error.status
+    if isinstance(error, WorkerError):
+        status = 400 if error.details["reason"] in SPENT else 500
+    return error_reply(status, str(error))
 
 
 async def _gone(_: Request, error: Exception) -> Response:
@@ -298,8 +306,8 @@ def listen(host: str, port: int) -> socket.socket:
     return bound
 
 
-def serve(server: TemplateServer, bound: socket.socket) -> None:
-    """Answers on a listening socket until the process is told to stop."""
+def http_server(server: TemplateServer) -> uvicorn.Server:
+    """What speaks HTTP for the application; its `run` takes listening sockets, its `should_exit` ends it."""
     config = uvicorn.Config(
         server.app,
         log_level="warning",
@@ -313,7 +321,12 @@ def serve(server: TemplateServer, bound: socket.socket) -> None:
         timeout_keep_alive=5,
         timeout_graceful_shutdown=2,
     )
+    return uvicorn.Server(config)
+
+
+def serve(server: TemplateServer, bound: socket.socket) -> None:
+    """Answers on a listening socket until the process is told to stop."""
     try:
-        uvicorn.Server(config).run(sockets=[bound])
+        http_server(server).run(sockets=[bound])
     finally:
         server.close()

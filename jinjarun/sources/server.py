@@ -129,8 +129,8 @@ class RunningServer:
             with _deadline(connection, self._seconds) as late:
                 try:
                     connection.request(method, self._address.path + path, data, headers)
-                    response = connection.getresponse()
-                    text = response.read(self._answer_bytes + 1)
+                    with connection.getresponse() as response:
+                        text = response.read(self._answer_bytes + 1)
                 except (OSError, http.client.HTTPException):
                     if late.is_set():
                         raise self._failure(f"gave no answer within {self._seconds:g} s") from None
@@ -162,7 +162,7 @@ def _deadline(connection: http.client.HTTPConnection, seconds: float) -> Iterato
     """Ends the connection after `seconds`; the event tells whether that came to pass."""
     late = threading.Event()
     sock = connection.sock
-    sock.settimeout(seconds)
+    sock.settimeout(None)  # from here on it is the timer that ends waiting
 
     def end() -> None:
         late.set()
