@@ -49,6 +49,7 @@ class Answers:
 
     def __init__(self, folder: str | None, tool: str) -> None:
         self.tool = tool
+        self._closed = False
         self._temporary = tempfile.TemporaryDirectory(prefix="jinjarun-scan-") if folder is None else None
         self._recent: OrderedDict[str, Known] = OrderedDict()
         where = self._temporary.name if self._temporary is not None else str(folder)
@@ -95,6 +96,9 @@ class Answers:
         self._remember(sha256, Known("not_evaluated", error=error))
 
     def detail(self, sha256: str) -> bytes | None:
+        """None where nothing was kept, or after `close`."""
+        if self._closed:
+            return None
         with self._sqlite_errors():
             row = self._db.execute(
                 "SELECT detail FROM answers WHERE sha256 = ? AND tool = ?", (sha256, self.tool)
@@ -102,6 +106,7 @@ class Answers:
         return None if row is None else row[0]
 
     def close(self) -> None:
+        self._closed = True
         self._db.close()
         if self._temporary is not None:
             self._temporary.cleanup()

@@ -96,7 +96,8 @@ class Row:
     `status`: "probed"; "no_template"; "error", the file could not be read; "not_evaluated", a limit was hit or a worker
     ended, and nothing is known of this template. `error` (`type`, `message`) says why for the last two.
     `first`: no earlier row of this scan has the same template.
-    `detail`: what `scanning.worker.evaluate` found, as the compressed JSON of `Detail`; None where nothing was kept.
+    `detail`: what `scanning.worker.evaluate` found, as the compressed JSON of `Detail`: only while the scan
+    goes on; None where nothing was kept.
     """
 
     id: str
@@ -158,12 +159,12 @@ def summarise(report: ProbeReport, depth: str) -> Summary:
 
 
 def limited(report: ProbeReport) -> str | None:
-    """Why nothing is known of a template: every engine that was asked hit a limit before it could answer."""
-    errors = [engine.error for engine in report.engines]
-    if any(engine.loads for engine in report.engines) or not errors:
+    """Why nothing is known of a template: no engine rendered anything, and each of them because of a limit."""
+    if any(engine.rendered for engine in report.engines):
         return None
+    errors = [engine.error for engine in report.engines]
     messages = [error.message for error in errors if error is not None and error.type == LIMIT]
-    return messages[0] if len(messages) == len(errors) else None
+    return messages[0] if messages and len(messages) == len(errors) else None
 
 
 def tool(depth: str) -> str:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import zlib
 from base64 import b64decode
 from collections import deque
 from dataclasses import dataclass, replace
@@ -246,8 +245,3 @@ class _Window:
 def _described(error: Exception | None) -> dict[str, str]:
     message = error.message if isinstance(error, JinjarunError) else str(error)
     return {"type": type(error).__name__, "message": quote(message)}
-
-
-def unpacked(detail: bytes) -> bytes:
-    """The JSON of a `scanning.worker.Detail`."""
-    return zlib.decompress(detail)

@@ -20,8 +20,8 @@ from probes.scanning.rows import limited, summarise
 if TYPE_CHECKING:
     from probes.probing import Depth
 
-TIMEOUT_SECONDS = 30.0
-CPU_SECONDS = 20
+TIMEOUT_SECONDS = 60.0
+CPU_SECONDS = 10
 MEMORY_BYTES = 500_000_000
 
 SHOWN = ("system-user", "call-object-args", "parallel-calls", "reasoning-tool-turn", "call-answered")
@@ -70,6 +70,11 @@ def evaluate(template: str, depth: Depth) -> Answered:
     }
 
 
+def unpacked(detail: bytes) -> bytes:
+    """The JSON of a `Detail`, of which `Row.detail` gives the compressed form."""
+    return zlib.decompress(detail)
+
+
 def walled(template: str, depth: Depth) -> Answered:
     """`evaluate` for executors without walls of their own, wherever they run: the walls stand in the process that this
     is called in."""
@@ -84,7 +89,7 @@ def _walls() -> IsolatedExecutor:
 
 
 def isolated(jobs: int | None) -> IsolatedExecutor:
-    """Workers for `evaluate`: a template may take half a minute, and more memory than any real one needs."""
+    """Workers for `evaluate`: a template may take fifty times what a real one needs."""
     return IsolatedExecutor(
         jobs,
         timeout_seconds=TIMEOUT_SECONDS,

@@ -74,7 +74,7 @@ const columns = [
   { key: "errors", label: "Errors", value: (one) => one.errors * 1e6 + one.files * 100 + one.warnings },
   { key: "warnings", label: "Warnings", value: (one) => one.warnings },
   ...Object.keys(templates.length ? templates[0].engines : {}).map((path, index) => ({
-    key: `loads ${path}`, label: path.replace(/:raw$|^.*?:/, ""), path, start: index === 0, engine: path, value: (one) => one.engines[path][0] ?? -1,
+    key: `loads ${path}`, label: path.endsWith(":raw") ? path.slice(0, -4) : path.slice(path.indexOf(":") + 1), path, start: index === 0, engine: path, value: (one) => one.engines[path][0] ?? -1,
   })),
   ...Object.keys(data.tally.caps).map((name, index) => ({
     key: `caps ${name}`, label: words(name), flag: "caps", start: index === 0, name, value: (one) => rank(one.caps && one.caps[name]),
@@ -207,7 +207,7 @@ function drawFigures() {
     tile(templates.filter((one) => one.errors).length, "templates with errors"),
   ].filter(Boolean));
   const entries = (object) => Object.entries(object);
-  const families = entries(tally.by_family);
+  const families = entries(tally.by_family).sort(([a], [b]) => (a === data.no_family) - (b === data.no_family));
   $("cards").append(...[
     card("Rules by reach", "files", entries(tally.rules).map(([code, one]) =>
       share(`rule ${code}`, `${code} ${one.name}`, one.files, tally.statuses.probed, `${number(one.files)} · ${percent(one.files, tally.statuses.probed)}`, one.severity)), 12),

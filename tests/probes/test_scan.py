@@ -1,0 +1,659 @@
+"""Scans: a row for every file, each distinct template probed once, and nothing lost whatever is killed."""
+
+from __future__ import annotations
+
+import errno
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import probes
+from jinjarun.errors import InputError
+from probes import cli
+from probes.reporters.jsonl import read
+from probes.scanning import command
+from probes.scanning.answers import FILE
+from probes.scanning.rows import Row, summarise
+from probes.scanning.running import Lines, Progress, Stoppable, duration, progress, whole_file
+from probes.scanning.scan import scan
+from probes.scanning.walk import find
+from probes.scanning.worker import unpacked
+from tests.probes.scan_targets import Closed, Here, Unreliable
+from tests.sources.support import SHARED, TEMPLATE, needs_shared, write
+
+OTHER = "{% for message in messages %}{{ message.role }}: {{ message.content }}\n{% endfor %}"
+HUGE = "{# " + "x" * 300_000 + " #}"
+CONFIG = {"bos_token": "<s>", "chat_template": TEMPLATE}
+ROOT = Path(__file__).parents[2]
+
+
+def rows_of(*paths: Any, **options: Any) -> list[Row]:
+    options.setdefault("executor", Here())
+    options.setdefault("depth", "quick")
+    return list(scan(list(paths), **options))
+
+
+def told(rows: list[Row]) -> list[tuple[str, str, str | None]]:
+    return [(os.path.basename(row.id), row.status, row.name) for row in rows]
+
+
+# What is found
+
+
+def test_a_row_for_every_file(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "a/tokenizer_config.json": CONFIG,
+            "a/chat_template.jinja": OTHER,
+            "a/additional_chat_templates/rag.jinja": "rag",
+            "a/tokenizer.json": {},
+            "a/README.md": "no source",
+            "b/tokenizer_config.json": {"bos_token": "<s>"},
+            "b/preprocessor_config.json": {},
+            "c/tokenizer_config.json": {
+                "chat_template": [{"name": "default", "template": TEMPLATE}, {"name": "tool_use", "template": OTHER}]
+            },
+            "d/model-tokenizer_config.json": {"chat_template": None},
+            "e/tokenizer_config.json": '{"chat_template": ',
+        },
+    )
+    rows = rows_of(tmp_path)
+    assert told(rows) == [
+        ("chat_template.jinja", "probed", "default"),
+        ("tokenizer_config.json", "probed", "default"),
+        ("rag.jinja", "probed", "default"),
+        ("tokenizer_config.json", "no_template", None),
+        ("tokenizer_config.json", "probed", "default"),
+        ("tokenizer_config.json", "probed", "tool_use"),
+        ("model-tokenizer_config.json", "no_template", None),
+        ("tokenizer_config.json", "error", None),
+    ]
+    assert [row.form for row in rows] == ["string", "string", "string", "absent", "list", "list", "null", None]
+    assert rows[-1].error is not None
+    assert rows[-1].error["message"].startswith(str(tmp_path / "e" / "tokenizer_config.json"))
+    assert rows[5].key == "chat_template[1].template"
+    assert rows[0].sha256 == sha256(OTHER.encode()).hexdigest()
+
+
+def test_a_template_is_probed_once(tmp_path: Path) -> None:
+    write(tmp_path, {f"{number}/tokenizer_config.json": CONFIG for number in range(30)})
+    write(tmp_path, {"z/z.jinja": OTHER})
+    here = Here()
+    rows = rows_of(tmp_path, executor=here)
+    assert here.calls == [TEMPLATE, OTHER]
+    assert [row.first for row in rows] == [True, *[False] * 29, True]
+    assert all(row.summary is rows[0].summary for row in rows[:30])
+
+
+def test_a_row_tells_what_the_report_tells(tmp_path: Path) -> None:
+    path = write(tmp_path, {"x.jinja": OTHER}) / "x.jinja"
+    rows = scan([path], jobs=1)
+    row = next(rows)
+    report = probes.probe(OTHER)
+    assert row.summary == summarise(report, "full")
+    detail = json.loads(unpacked(row.detail() or b""))
+    rows.close()
+    assert row.detail() is None, "what was kept for the scan is gone"
+    assert detail["source"] == OTHER
+    assert detail["report"] == report.model_dump(mode="json")
+    shown = {render["conversation"]: render["parts"] for render in detail["renders"]}
+    assert ["You are a careful Java assistant.", "messages[0].content"] in shown["system-user"]
+
+
+def test_lists_records_and_paths_on_standard_input(tmp_path: Path) -> None:
+    write(tmp_path, {"x.jinja": OTHER, "more.jsonl": '["from a file", {"chat_template": "hello"}]\n'})
+    lines = [
+        str(tmp_path / "x.jinja"),
+        json.dumps({"id": "org/model", "tokenizer_config": CONFIG}),
+        json.dumps(["pair", json.dumps(CONFIG)]),
+        json.dumps({"id": 7, "tokenizer_config": {}}),
+        json.dumps({"id": "list", "tokenizer_config": []}),
+        json.dumps({"id": "wrong", "tokenizer_config": {"chat_template": 3}}),
+        "{broken",
+        "[" * 100_000,
+        '{"tokenizer_config": {}}',
+        "",
+        str(tmp_path / "missing.jinja"),
+        str(tmp_path / "more.jsonl"),
+    ]
+    rows = rows_of("-", stdin=io.BytesIO("\n".join(lines).encode()))
+    assert [(os.path.basename(row.id), row.status) for row in rows] == [
+        ("x.jinja", "probed"),
+        ("model", "probed"),
+        ("pair", "probed"),
+        ("7", "no_template"),
+        ("list", "error"),
+        ("wrong", "error"),
+        ("-:7", "error"),
+        ("-:8", "error"),
+        ("-:9", "error"),
+        ("missing.jinja", "error"),
+        ("from a file", "probed"),
+    ]
+
+
+def test_a_line_that_is_too_long_costs_itself_only() -> None:
+    good = json.dumps({"id": "good", "tokenizer_config": CONFIG}).encode()
+    stream = io.BytesIO(b"\n".join([good, b'{"id": "' + b"x" * 9_000_000 + b'"}', good]))
+    assert told(rows_of("-", stdin=stream)) == [
+        ("good", "probed", "default"),
+        ("-:2", "error", None),
+        ("good", "probed", "default"),
+    ]
+
+
+def test_parquet(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    records = [{"id": "one", "tokenizer_config": json.dumps(CONFIG)}, {"id": "two", "tokenizer_config": None}]
+    parquet.write_table(pyarrow.Table.from_pylist(records), tmp_path / "text.parquet")
+    parquet.write_table(pyarrow.Table.from_pylist([{"id": "x"}]), tmp_path / "other.parquet")
+    write(tmp_path, {"broken.parquet": b"PAR1"})
+    names = ["text.parquet", "other.parquet", "broken.parquet"]
+    assert told(rows_of(*(tmp_path / name for name in names))) == [
+        ("one", "probed", "default"),
+        ("two", "no_template", None),
+        ("other.parquet", "error", None),
+        ("broken.parquet", "error", None),
+    ]
+
+
+def test_links(tmp_path: Path) -> None:
+    write(tmp_path, {"real/x.jinja": OTHER})
+    (tmp_path / "again").symlink_to("real", target_is_directory=True)
+    (tmp_path / "real" / "loop").symlink_to("..", target_is_directory=True)
+    (tmp_path / "file.jinja").symlink_to("real/x.jinja")
+    (tmp_path / "nothing.jinja").symlink_to("missing")
+    (tmp_path / "round.jinja").symlink_to("round.jinja")
+    linked = [("file.jinja", "probed"), ("nothing.jinja", "error"), ("round.jinja", "error")]
+    assert [pair[:2] for pair in told(rows_of(tmp_path))] == [*linked, ("x.jinja", "probed")]
+    followed = rows_of(tmp_path, follow_symlinks=True)
+    assert [pair[:2] for pair in told(followed)] == [
+        *linked,
+        ("x.jinja", "probed"),
+        ("loop", "error"),
+        ("x.jinja", "probed"),
+        ("loop", "error"),
+    ]
+    assert followed[-1].error is not None
+    assert "link back" in followed[-1].error["message"]
+
+
+def test_the_hugging_face_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    commit = "0" * 40
+    write(tmp_path, {"models--org--name/refs/main": commit, "models--org--name/blobs/aa": json.dumps(CONFIG)})
+    snapshot = tmp_path / "models--org--name" / "snapshots" / commit
+    snapshot.mkdir(parents=True)
+    (snapshot / "tokenizer_config.json").symlink_to("../../blobs/aa")
+    for target in ("org/name", "hf-cache"):
+        assert told(rows_of(target)) == [("tokenizer_config.json", "probed", "default")]
+    assert told(rows_of("org/other")) == [("other", "error", None)]
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {"huge.jinja": b"x" * 5_000_000, "bytes.jinja": b"\xff\xfe", "short.gguf": b"GGUF\x03", "ok.jinja": OTHER},
+    )
+    os.mkfifo(tmp_path / "pipe.jinja")
+    rows = rows_of(tmp_path)
+    assert {os.path.basename(row.id): row.status for row in rows} == {
+        "bytes.jinja": "error",
+        "huge.jinja": "error",
+        "ok.jinja": "probed",
+        "pipe.jinja": "error",
+        "short.gguf": "error",
+    }
+    assert told(rows_of(tmp_path / "missing", "\0", "family:none", "family:chatml")) == [
+        ("missing", "error", None),
+        ("\0", "error", None),
+        ("family:none", "error", None),
+        ("family:chatml", "probed", "default"),
+    ]
+
+
+def test_names_that_are_no_text(tmp_path: Path) -> None:
+    with open(os.path.join(os.fsencode(tmp_path), b"\xff.jinja"), "wb") as file:
+        file.write(OTHER.encode())
+    (row,) = rows_of(tmp_path)
+    assert row.id.endswith("\\udcff.jinja")
+    assert json.loads(row.to_json())["id"] == row.id
+
+
+def test_lone_surrogates_in_a_template() -> None:
+    line = b'{"id": "x", "tokenizer_config": {"chat_template": "\\ud800"}}'
+    (row,) = rows_of("-", stdin=io.BytesIO(line))
+    assert row.status == "probed"
+    json.loads(row.to_json())
+
+
+def test_limits_are_no_verdict(tmp_path: Path) -> None:
+    (row,) = rows_of(write(tmp_path, {"x.jinja": HUGE}))
+    assert (row.status, row.summary) == ("not_evaluated", None)
+    assert row.error is not None
+    assert row.error["type"] == "LimitExceeded"
+
+
+# How it is run
+
+
+def test_arguments() -> None:
+    for options in ({"jobs": 0}, {"limit": 0}):
+        with pytest.raises(InputError, match="must be at least 1"):
+            scan([], **options)  # type: ignore[arg-type]
+
+
+def test_a_limit_ends_it(tmp_path: Path) -> None:
+    write(tmp_path, {f"{number}.jinja": OTHER for number in range(5)})
+    assert len(rows_of(tmp_path, limit=3)) == 3
+
+
+def test_any_executor(tmp_path: Path) -> None:
+    write(tmp_path, {"a.jinja": OTHER, "b.jinja": TEMPLATE})
+    with ThreadPoolExecutor(2) as pool:
+        rows = rows_of(tmp_path, executor=pool)
+    assert [row.status for row in rows] == ["probed", "probed"]
+
+
+def test_a_lost_machine_costs_a_second_attempt(tmp_path: Path) -> None:
+    write(tmp_path, {"a.jinja": OTHER, "b.jinja": OTHER})
+    once = Unreliable(1)
+    assert [row.status for row in rows_of(tmp_path, executor=once)] == ["probed", "probed"]
+    assert once.calls == [OTHER, OTHER]
+    rows = rows_of(tmp_path, executor=Unreliable(9))
+    assert [row.status for row in rows] == ["not_evaluated", "not_evaluated"]
+    assert rows[1].error == {"type": "ConnectionError", "message": "the machine is gone"}
+    assert rows_of(tmp_path, executor=Closed())[0].error == {
+        "type": "RuntimeError",
+        "message": "cannot schedule new futures after shutdown",
+    }
+
+
+def test_a_killed_worker_loses_nothing(tmp_path: Path) -> None:
+    """Workers are killed all the time while a scan runs."""
+    for number in range(12):
+        write(tmp_path, {f"{number:02}.jinja": f"{{# {number} #}}{OTHER}"})
+    rows = []
+    kills = 0
+    for row in scan([tmp_path], jobs=2, depth="full"):
+        rows.append(row)
+        if len(rows) % 5 == 1:
+            kills += kill_workers(os.getpid())
+    assert kills
+    assert [row.status for row in rows] == ["probed"] * 12
+    assert [os.path.basename(row.id) for row in rows] == [f"{number:02}.jinja" for number in range(12)]
+
+
+def kill_workers(parent: int) -> int:
+    """Kills the worker processes of `parent`; how many there were."""
+    children = Path(f"/proc/{parent}/task").glob("*/children")
+    pids = [int(pid) for file in children for pid in file.read_text().split()]
+    workers = [pid for pid in pids if b"jinjarun.isolation" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    for pid in workers:
+        os.kill(pid, signal.SIGKILL)
+    return len(workers)
+
+
+def test_memory_is_flat(tmp_path: Path) -> None:
+    """Rows come out as the stream goes in: it is never ahead by more than the window."""
+    line = json.dumps({"id": "x", "tokenizer_config": CONFIG}).encode() + b"\n"
+
+    class Stream(io.RawIOBase):
+        given = 0
+
+        def readline(self, size: int | None = -1) -> bytes:  # type: ignore[override]
+            self.given += 1
+            return line if self.given <= 20_000 else b""
+
+    stream = Stream()
+    ahead = 0
+    for number, _ in enumerate(scan(["-"], stdin=stream, executor=Here(), depth="quick")):  # type: ignore[arg-type]
+        ahead = max(ahead, stream.given - number)
+    assert stream.given == 20_001
+    assert ahead < 10
+
+
+# What is kept
+
+
+def test_a_cache_answers_for_the_same_tool_and_depth(tmp_path: Path) -> None:
+    write(tmp_path, {"t/a.jinja": OTHER, "t/b.jinja": HUGE})
+    calls = []
+    for depth in ("quick", "quick", "full"):
+        here = Here()
+        rows = rows_of(tmp_path / "t", executor=here, cache=tmp_path / "cache", depth=depth)
+        calls.append(len(here.calls))
+        assert [row.status for row in rows] == ["probed", "not_evaluated"]
+        assert rows[0].summary is not None
+        assert rows[0].summary.tool.endswith(depth)
+    assert calls == [2, 1, 2], "what hit a limit is asked again"
+
+
+def test_a_damaged_cache_is_an_error(tmp_path: Path) -> None:
+    write(tmp_path, {"x.jinja": OTHER, f"cache/{FILE}": b"not a database, but long enough to be looked at" * 50})
+    with pytest.raises(InputError, match="is damaged"):
+        rows_of(tmp_path, cache=tmp_path / "cache")
+
+
+def test_what_is_done_is_kept_when_it_is_closed(tmp_path: Path) -> None:
+    write(tmp_path, {f"t/{number}.jinja": f"{number}" for number in range(5)})
+    rows = scan([tmp_path / "t"], executor=Here(), cache=tmp_path / "cache", depth="quick")
+    next(rows)
+    rows.close()
+    here = Here()
+    assert len(rows_of(tmp_path / "t", executor=here, cache=tmp_path / "cache")) == 5
+    assert "0" not in here.calls
+
+
+def test_rows_of_an_earlier_scan_are_not_asked_again(tmp_path: Path) -> None:
+    write(tmp_path, {"a.jinja": OTHER, "b.jinja": TEMPLATE})
+    known = [Row(**{**vars_of(row), "detail": lambda: None}) for row in rows_of(tmp_path)][:1]
+    here = Here()
+    assert len(rows_of(tmp_path, executor=here, known=known)) == 2
+    assert here.calls == [TEMPLATE]
+
+
+def vars_of(row: Row) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in Row.__slots__}
+
+
+# The command
+
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(capsysbinary: pytest.CaptureFixture[bytes]) -> Run:
+    def call(*arguments: str | Path) -> tuple[int, str, str]:
+        try:
+            code = cli.main(["scan", *map(str, arguments)])
+        except SystemExit as error:
+            code = int(str(error.code))
+        captured = capsysbinary.readouterr()
+        return code, captured.out.decode(), captured.err.decode()
+
+    return call
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return write(tmp_path / "files", {"a.jinja": OTHER, "b.jinja": "{% if %}", "c/tokenizer_config.json": {}})
+
+
+def test_the_command(run: Run, folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "rows.jsonl"
+    code, printed, said = run(folder, "--depth", "quick", "--jobs", "1", "--out", out)
+    assert (code, printed) == (cli.CLEAN, "")
+    assert said == f"{out}: 3 files, 2 distinct templates, 0 families, 1 without a template\n"
+    with open(out, "rb") as file:
+        assert [row.status for row in read(file)] == ["probed", "probed", "no_template"]
+    code, printed, said = run(folder, "--depth", "quick", "--jobs", "1", "--json")
+    assert json.loads(printed)["summary"]["files"] == 3
+    assert said == ""
+
+
+def test_exit_codes(run: Run, folder: Path, tmp_path: Path) -> None:
+    full = ["--jobs", "1", "--cache", str(tmp_path / "cache")]
+    assert run(folder, *full)[0] == cli.FINDING, "b.jinja does not parse"
+    assert run(folder, *full, "--fail-on", "never")[0] == cli.CLEAN
+    write(folder, {"x.jinja": b"\xff"})
+    assert run(folder / "x.jinja", *full)[0] == cli.FINDING
+    assert run(folder / "c", *full)[0] == cli.CLEAN
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--out", "x.unknown"], "names no format"),
+        (["--resume"], "--resume needs"),
+        (["--resume", "--out", "x.csv"], "--resume needs"),
+        (["--jobs", "0"], "jobs must be at least 1"),
+        (["--executor", "ray://x"], "is no executor"),
+        (["--out", "/nowhere/x.jsonl"], "cannot write"),
+        (["--out", "/nowhere/x.json"], "cannot write"),
+    ],
+)
+def test_wrong_usage(run: Run, folder: Path, arguments: list[str], message: str) -> None:
+    code, _, said = run(folder, "--depth", "quick", *arguments)
+    assert code == cli.UNUSABLE
+    assert message in said
+    assert len(said.splitlines()) == 1
+
+
+def process(*arguments: str | Path, **options: Any) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "probes.cli", "scan", *map(str, arguments)]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
+
+
+@pytest.fixture
+def many(tmp_path: Path) -> Path:
+    return write(tmp_path / "many", {f"{number:03}.jinja": f"{{# {number} #}}{OTHER}" for number in range(60)})
+
+
+def wait_for_rows(out: Path, count: int, scan: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + 120
+    while not out.exists() or out.read_bytes().count(b"\n") < count:
+        assert time.monotonic() < deadline
+        assert scan.poll() is None
+        time.sleep(0.02)
+
+
+def test_a_killed_scan_is_resumed(many: Path, tmp_path: Path, run: Run) -> None:
+    """Twice killed, and the half of a line at the end of the file: nothing is lost, nothing stands twice."""
+    out = tmp_path / "rows.jsonl"
+    done = 0
+    for resume in ([], ["--resume"]):
+        scan = process(many, "--jobs", "1", "--out", out, *resume)
+        wait_for_rows(out, done + 5, scan)
+        scan.kill()
+        scan.communicate()
+        done = out.read_bytes().count(b"\n")
+    with open(out, "ab") as file:
+        file.write(b'{"id": "half a li')
+    code, _, said = run(many, "--jobs", "2", "--out", out, "--resume", "--fail-on", "never")
+    assert code == cli.CLEAN, said
+    with open(out, "rb") as file:
+        rows = list(read(file))
+    assert [os.path.basename(row.id) for row in rows] == [f"{number:03}.jinja" for number in range(60)]
+    assert {row.status for row in rows} == {"probed"}
+    assert sorted(os.listdir(tmp_path)) == ["many", "rows.jsonl"]
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "json"])
+def test_ctrl_c_keeps_what_is_done(many: Path, tmp_path: Path, ending: str) -> None:
+    out, cache = tmp_path / f"rows.{ending}", tmp_path / "cache"
+    scan = process(many, "--jobs", "1", "--out", out, "--cache", cache)
+    deadline = time.monotonic() + 120
+    while answers(cache) < 4:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    scan.send_signal(signal.SIGINT)
+    _, said = scan.communicate(timeout=60)
+    assert scan.returncode == cli.INTERRUPTED
+    assert said == b"jinjarun: stopped; what is done is kept\n"
+    text = out.read_text()
+    rows = [json.loads(line) for line in text.splitlines()] if ending == "jsonl" else json.loads(text)["rows"]
+    assert 0 < len(rows) < 60
+    assert answers(cache) >= len(rows)
+
+
+def answers(cache: Path) -> int:
+    import sqlite3  # noqa: PLC0415
+
+    if not (cache / FILE).exists():
+        return 0
+    connection = sqlite3.connect(cache / FILE, timeout=10)
+    try:
+        return int(connection.execute("SELECT count(*) FROM answers").fetchone()[0])
+    except sqlite3.OperationalError:
+        return 0
+    finally:
+        connection.close()
+
+
+def test_a_full_disk_leaves_whole_rows(tmp_path: Path, many: Path) -> None:
+    """RLIMIT_FSIZE stands for the disk: the cache and the answers are below it, the rows are not."""
+    out = tmp_path / "rows.jsonl"
+    limited = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000)); "
+        "from probes.cli import main; sys.exit(main(sys.argv[1:]))"
+    )
+    records = b"".join(json.dumps({"id": f"{n}", "tokenizer_config": CONFIG}).encode() + b"\n" for n in range(1000))
+    scan = subprocess.run(
+        [sys.executable, "-c", limited, "scan", "-", "--depth", "quick", "--jobs", "1", "--out", str(out)],
+        input=records,
+        capture_output=True,
+        cwd=ROOT,
+        check=False,
+    )
+    assert scan.returncode == cli.UNUSABLE
+    assert scan.stderr.startswith(b"jinjarun: cannot write: ")
+    assert str(out).encode() in scan.stderr
+    lines = out.read_bytes().splitlines(keepends=True)
+    assert 10 < len(lines) < 1000
+    assert [json.loads(line)["id"] for line in lines] == [str(number) for number in range(len(lines))]
+    assert lines[-1].endswith(b"\n")
+
+
+def test_lines_take_back_what_is_not_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "x"
+    lines = Lines(str(path))
+    lines.write(b"whole\n")
+    real = os.write
+    room = iter([3])
+
+    def full(file: int, data: Any) -> int:
+        for size in room:
+            return real(file, data[:size])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "write", full)
+    with pytest.raises(OSError, match="No space left"):
+        lines.write(b"not whole\n")
+    monkeypatch.undo()
+    lines.close()
+    assert path.read_bytes() == b"whole\n"
+
+
+def test_a_document_is_whole_or_as_before(tmp_path: Path) -> None:
+    path = tmp_path / "x.html"
+    path.write_text("before")
+    with pytest.raises(RuntimeError), whole_file(str(path)) as file:  # noqa: PT012
+        file.write(b"half")
+        raise RuntimeError
+    assert path.read_text() == "before"
+    with whole_file(str(path)) as file:
+        file.write(b"after")
+    assert path.read_text() == "after"
+    assert os.listdir(tmp_path) == ["x.html"]
+
+
+def test_progress_on_a_terminal_only(folder: Path, run: Run) -> None:
+    class Terminal(io.StringIO):
+        pass
+
+    terminal = Terminal()
+    rows = [Row(f"{number}", "jinja_file", "no_template") for number in range(3)]
+    assert list(Progress(terminal, 3).watching(rows)) == rows
+    assert terminal.getvalue().startswith("\r\x1b[K[")
+    assert terminal.getvalue().endswith("\r\x1b[K")
+    assert run(folder, "--depth", "quick", "--fail-on", "never")[2] == ""
+    assert progress(300, 600, 30.0) == "[##########..........] 300 of 600 files, 10/s, 0:30 left"
+    assert progress(3, None, 2.0) == "3 files, 1.5/s"
+    assert [duration(seconds) for seconds in (0, 61, 3723)] == ["0:00", "1:01", "1:02:03"]
+
+
+def test_a_second_ctrl_c_is_not_held_up() -> None:
+    def items() -> Iterator[int]:
+        yield 1
+        yield 2
+
+    stoppable = Stoppable(items())  # type: ignore[arg-type]
+    seen = []
+    with pytest.raises(KeyboardInterrupt):  # noqa: PT012
+        for item in stoppable:
+            seen.append(item)
+            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGINT)
+    assert seen == [1]
+    assert stoppable.stopped
+
+
+# A cluster
+
+
+def test_dask(many: Path) -> None:
+    """A local cluster of two processes, one of which is killed while it works."""
+    distributed = pytest.importorskip("distributed")
+    config = {"distributed.admin.tick.limit": "1h", "distributed.comm.timeouts.connect": "60s"}
+    import dask  # noqa: PLC0415
+
+    with (
+        dask.config.set(config),
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
+        ) as cluster,
+        command.dask_executor(cluster.scheduler_address.replace("tcp://", "dask://")) as executor,
+    ):
+        rows = []
+        for row in scan([many], executor=executor, jobs=8, depth="full"):
+            rows.append(row)
+            if len(rows) == 5:
+                os.kill(next(iter(cluster.workers.values())).pid, signal.SIGKILL)
+    assert [os.path.basename(row.id) for row in rows] == [f"{number:03}.jinja" for number in range(60)]
+    assert Counter(row.status for row in rows) == {"probed": 60}
+
+
+# Real files
+
+
+@needs_shared
+def test_real_configurations(tmp_path: Path) -> None:
+    """Every configuration holds what is recorded of it; the templates need not be probed for that."""
+    recorded = {
+        row["config"]: row for row in map(json.loads, (SHARED / "corpus" / "configs.jsonl").read_text().splitlines())
+    }
+    found: dict[str, list[Any]] = {name: [] for name in recorded}
+    for one in find([str(SHARED / "corpus" / "configs")]):
+        found[Path(one.id).parent.name].append(one)
+    for name, row in recorded.items():
+        assert [one.name for one in found[name] if one.text is not None] == row["names"], name
+        assert {one.form for one in found[name]} == {row["form"]}, name
+
+
+@needs_shared
+def test_hostile_files_beside_good_ones(tmp_path: Path) -> None:
+    sys.path.insert(0, str(SHARED / "hostile"))
+    try:
+        import read as hostile  # type: ignore[import-not-found]  # noqa: PLC0415
+    finally:
+        sys.path.pop(0)
+    good = {f"{number:03}-good.jinja": f"{OTHER}{{# {number} #}}" for number in range(0, 147, 7)}
+    bad = {
+        f"{number:03}-{row['id']}.jinja": row["template"].encode("utf-8", "surrogatepass")
+        for number, row in enumerate(hostile.rows(SHARED / "hostile" / "hostile.jsonl"))
+    }
+    write(tmp_path, {**good, **bad})
+    rows = list(scan([tmp_path], depth="quick"))
+    assert [os.path.basename(row.id) for row in rows] == sorted([*good, *bad])
+    assert all(row.status != "no_template" for row in rows)
+    expected = summarise(probes.probe(OTHER, depth="quick"), "quick").model_dump(exclude={"bytes"})
+    for row in rows:
+        if row.id.endswith("-good.jinja"):
+            assert row.summary is not None
+            assert row.summary.model_dump(exclude={"bytes"}) == expected
