@@ -10,6 +10,7 @@ from probes.linting import LintResult, lint
 from probes.prefix import LawResult, check_prefix_stability
 from probes.probing import probe
 from probes.report import ProbeReport
+from probes.snapshot import Snapshot, snapshot
 
 if TYPE_CHECKING:
     from probes.fuzzing import FuzzReport, fuzz
@@ -25,6 +26,7 @@ __all__ = [
     "LintResult",
     "ProbeReport",
     "Row",
+    "Snapshot",
     "Supports",
     "check_prefix_stability",
     "compare",
@@ -34,6 +36,7 @@ __all__ = [
     "messages",
     "probe",
     "scan",
+    "snapshot",
     "tool_calls",
     "tools",
 ]

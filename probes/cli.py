@@ -488,6 +488,30 @@ def run_prefix(args: argparse.Namespace) -> int:
     return FINDING if any(result.holds is False and result.law in failing for result in results) else CLEAN
 
 
+def run_snapshot(args: argparse.Namespace) -> int:
+    from probes.lint_targets import find_targets
+    from probes.reporters.changes import snapshot_text
+    from probes.snapshot import Kept, Mode, keep, snapshot_file
+
+    mode: Mode = "check" if args.check else "update" if args.update else "write"
+    kept: dict[str, Kept] = {}
+    code = CLEAN
+    for target in [target for given in args.template for target in find_targets(given)]:
+        try:
+            source = open_source(target, corpus=corpus_folder(), vocabulary=False)
+            variant = args.variant or source.default or "default"
+            file = snapshot_file(source, variant, args.dir)
+            if file in kept:
+                raise Usage(f"{target} and {kept[file].template} would both be kept in {file}")
+            kept[file] = keep(source.template(args.variant), target, file, mode, **special_tokens(args, source))
+        except JinjarunError as error:
+            complain(f"{target}: {describe(error)}", UNUSABLE)
+            code = max(code, UNUSABLE if isinstance(error, SourceError | InputError) else FINDING)
+    states = {one.state for one in kept.values()}
+    print_json([one.to_dict() for one in kept.values()]) if args.json else write(snapshot_text(kept.values()))
+    return max(code, UNUSABLE if "missing" in states else FINDING if "changed" in states else CLEAN)
+
+
 def run_fuzz(args: argparse.Namespace) -> int:
     from probes.fuzzing import fuzz
     from probes.lint_targets import find_targets
@@ -762,6 +786,14 @@ def fuzz_options(added: argparse.ArgumentParser) -> None:
     clock_option(added)
 
 
+def snapshot_options(added: argparse.ArgumentParser) -> None:
+    mode = added.add_mutually_exclusive_group()
+    mode.add_argument("--check", action="store_true", help="write nothing; a missing snapshot is exit code 2")
+    mode.add_argument("--update", action="store_true", help="write it anew where it differs, too")
+    added.add_argument("--dir", metavar="FOLDER", help="keep them there, not beside the templates")
+    token_options(added)
+
+
 def positive(text: str) -> int:
     """A count of examples."""
     if not text.isdecimal() or int(text) < 1:
@@ -808,6 +840,7 @@ COMMANDS = {
     "rules": Command("list the rules, or print the documentation of one", run_rules, rules_options, 0),
     "prefix": Command("check what a growing conversation keeps of the KV cache", run_prefix, prefix_options),
     "serve": Command("answer llama-server's endpoints for a template", run_serve, serve_options, json=False),
+    "snapshot": Command("keep what templates write, and tell what changed", run_snapshot, snapshot_options, "+"),
     "fuzz": Command("make up conversations and check that every law holds", run_fuzz, fuzz_options, "+"),
     "scan": Command("probe every template of many files, each distinct one once", run_scan, scan_options, 0),
     "compare": Command("render with every engine and show where they differ", run_compare, request_options),
