@@ -298,8 +298,8 @@ def served_setting(args: argparse.Namespace, reads_as: str) -> tuple[Source, Set
     given = given_template(args)
     name = None
     if args.jinja is False:
-        if given is None or args.chat_template_file is not None:
-            raise Usage("--no-jinja runs no templates: name a format of llama.cpp with --chat-template NAME")
+        if given is None:
+            raise Usage(NO_JINJA)
         name, templates = given, {}
     elif given is not None:
         templates = {"default": given}
@@ -321,12 +321,17 @@ def served_setting(args: argparse.Namespace, reads_as: str) -> tuple[Source, Set
     )
 
 
+NO_JINJA = "--no-jinja runs no templates: name a format of llama.cpp with --chat-template NAME"
+
+
 def given_template(args: argparse.Namespace) -> str | None:
     """`--chat-template` or `--chat-template-file`, of which llama-server takes whichever comes last; we want one."""
     from jinjarun.serving.builtin_formats import misread_name
 
     if args.chat_template is not None and args.chat_template_file is not None:
         raise Usage("--chat-template and --chat-template-file exclude each other")
+    if args.chat_template_file is not None and args.jinja is False:
+        raise Usage(NO_JINJA)
     if args.chat_template_file is not None:
         return read_text(args.chat_template_file)
     if args.chat_template is not None and args.jinja is not False:

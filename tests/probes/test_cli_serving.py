@@ -1,0 +1,169 @@
+"""`render --as`, and llama-server's flags on the command line."""
+
+from __future__ import annotations
+
+import builtins
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from probes import cli
+
+Run = Callable[..., tuple[int, str, str]]
+BODY = {
+    "messages": [
+        {"role": "developer", "content": [{"type": "text", "text": "Be brief."}], "extra": 1},
+        {"role": "user", "content": "Hi"},
+    ],
+    "reasoning_effort": "none",
+}
+PROMPT = "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"
+THOUGHT = "<think>\n\n</think>\n\n"
+
+
+@pytest.fixture
+def run(capsysbinary: pytest.CaptureFixture[bytes]) -> Run:
+    def call(*arguments: str | os.PathLike[str]) -> tuple[int, str, str]:
+        try:
+            code = cli.main([os.fspath(argument) for argument in arguments])
+        except SystemExit as error:
+            code = int(str(error.code))
+        captured = capsysbinary.readouterr()
+        return code, captured.out.decode(), captured.err.decode()
+
+    return call
+
+
+@pytest.fixture
+def body(tmp_path: Path) -> Path:
+    path = tmp_path / "body.json"
+    path.write_text(json.dumps(BODY), encoding="utf-8")
+    return path
+
+
+def test_as_llama_server(run: Run, body: Path) -> None:
+    assert run("render", "family:qwen3", "--as", "llama-server", "--request", body) == (0, PROMPT + THOUGHT, "")
+
+
+def test_as_transformers(run: Run, body: Path) -> None:
+    code, text, errors = run("render", "family:chatml", "--as", "transformers", "--request", body)
+    assert (code, text) == (1, "")
+    assert "render error" in errors
+    code, text, _ = run("render", "family:chatml", "--as", "transformers", "--conversation", "user")
+    assert (code, text) == (0, "<|im_start|>user\nReverse a string.<|im_end|>\n<|im_start|>assistant\n")
+
+
+def test_explain_leaves_the_prompt_exact(run: Run, body: Path) -> None:
+    code, text, errors = run("render", "family:qwen3", "--as", "llama-server", "--request", body, "--explain")
+    assert (code, text) == (0, PROMPT + THOUGHT)
+    rows = dict(line.split(maxsplit=1) for line in errors.splitlines()[1:])
+    assert rows["messages[0].extra"].startswith("keys-dropped: ")
+    assert rows["messages[0].role"].startswith("developer-role-renamed: ")
+    assert rows["messages[0].content"].startswith("text-parts-joined: ")
+    assert rows["enable_thinking"].startswith("thinking-off-by-effort: ")
+
+
+def test_nothing_to_explain(run: Run) -> None:
+    errors = run("render", "family:flat", "--as", "llama-server", "--explain")[2]
+    assert "nothing was changed" in errors
+
+
+def test_as_json(run: Run, body: Path) -> None:
+    answer = json.loads(run("render", "family:qwen3", "--as", "llama-server", "--request", body, "--json")[1])
+    assert answer["engine"] == {"id": "llama.cpp", "version": "b11434", "path": "llama-server"}
+    assert answer["text"] == PROMPT + THOUGHT
+    assert {row["name"] for row in answer["reworks"]} >= {"keys-dropped", "developer-role-renamed"}
+    assert "".join(span["text"] for span in answer["spans"]) == answer["text"]
+
+
+def test_more_on_the_command_line(run: Run, body: Path) -> None:
+    command = ["render", "family:qwen3", "--as", "llama-server"]
+    assert run(*command, "--request", body, "--no-generation-prompt")[1] == PROMPT.removesuffix(
+        "<|im_start|>assistant\n"
+    )
+    assert run(*command, "--chat-template-kwargs", '{"enable_thinking": false}')[1].endswith(THOUGHT)
+    assert run(*command, "--spans")[1].startswith("text ")
+
+
+def test_a_name_is_a_template_with_jinja(run: Run) -> None:
+    code, text, errors = run("render", "family:flat", "--as", "llama-server", "--chat-template", "llama3")
+    assert (code, text) == (0, "llama3")
+    assert "warning" in errors
+    assert "--no-jinja" in errors
+
+
+def test_a_name_is_a_format_without_jinja(run: Run) -> None:
+    command = ["render", "family:flat", "--as", "llama-server", "--no-jinja", "--chat-template"]
+    assert run(*command, "phi3") == (0, "<|user|>\nReverse a string.<|end|>\n<|assistant|>\n", "")
+    code, text, errors = run(*command, "command-r")
+    assert (code, text) == (2, "")
+    assert "not available" in errors
+
+
+def test_a_template_file_instead(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "x.jinja"
+    file.write_text("[{{ messages[0].content }}]{{ bos_token }}", encoding="utf-8")
+    text = run("render", "family:mistral", "--as", "llama-server", "--chat-template-file", file)[1]
+    assert text == "[Reverse a string.]<s>"
+
+
+def test_a_model_without_a_template(run: Run) -> None:
+    code, text, errors = run("render", "family:base-model-without-template", "--as", "llama-server")
+    assert (code, text.startswith("<|im_start|>user")) == (0, True)
+    assert "ChatML" in errors
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--explain"], "--as"),
+        (["--request", "x.json"], "--as"),
+        (["--no-jinja"], "--as"),
+        (["--as", "vllm"], "llama-server"),
+        (["--as", "llama-server", "--dialect", "llama.cpp"], "one of them"),
+        (["--as", "llama-server", "--no-jinja"], "--chat-template NAME"),
+        (["--as", "llama-server", "--no-jinja", "--chat-template-file", "x"], "--chat-template NAME"),
+        (["--as", "llama-server", "--chat-template", "x", "--chat-template-file", "y"], "exclude"),
+        (["--as", "llama-server", "--request", "x.json", "--messages", "y.json"], "whole request"),
+        (["--as", "llama-server", "--request", "missing.json"], "missing.json"),
+        (["--as", "llama-server", "--chat-template-kwargs", "1"], "JSON object"),
+    ],
+)
+def test_wrong_usage(run: Run, arguments: list[str], message: str) -> None:
+    code, text, errors = run("render", "family:flat", *arguments)
+    assert (code, text) == (2, "")
+    assert message in errors
+    assert "Traceback" not in errors
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [(["--port", "x"], "no port"), (["--port", "70000"], "no port"), (["--host", "256.0.0.1"], "cannot listen")],
+)
+def test_wrong_addresses(run: Run, arguments: list[str], message: str) -> None:
+    pytest.importorskip("starlette")
+    pytest.importorskip("uvicorn")
+    code, _, errors = run("serve", "family:flat", *arguments)
+    assert code == 2
+    assert message in errors
+
+
+def test_a_missing_extra_says_how_to_install_it(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+
+    def without_starlette(name: str, *rest: Any) -> Any:
+        if name.startswith(("starlette", "uvicorn")):
+            raise ImportError(name)
+        return real(name, *rest)
+
+    monkeypatch.delitem(sys.modules, "probes.server", raising=False)
+    monkeypatch.delattr("probes.server", raising=False)
+    monkeypatch.setattr(builtins, "__import__", without_starlette)
+    code, _, errors = run("serve", "family:flat")
+    assert code == 2
+    assert "pip install 'jinjarun[server]'" in errors
