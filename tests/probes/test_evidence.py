@@ -76,7 +76,11 @@ SMALL = [
     ("developer_role", PLAIN, "yes"),
     ("developer_role", STRICT, "no"),
     ("second_system_message", PLAIN, "yes"),
-    ("second_system_message", PLAIN.replace("messages %}", "messages if m.role != 'system' or loop.first %}"), "no"),
+    (
+        "second_system_message",
+        PLAIN.replace("messages %}", "messages if m.role != 'system' or m == messages[0] %}"),
+        "no",
+    ),
     ("late_system_message", PLAIN, "yes"),
     ("late_system_message", STRICT, "no"),
     ("several_user_turns_in_a_row", PLAIN, "yes"),
@@ -210,7 +214,7 @@ def test_paths_that_answer_otherwise() -> None:
     searching = "{% if '<' in m.content %}{% endif %}{{ m.content if m.content is string else '' }}"
     null = seen(TOOLS.replace("{{ m.content if m.content is string else '' }}", searching))["null_content_with_calls"]
     assert null.answer == "no"
-    assert null.by_path == {LLAMA_SERVER: "yes"}
+    assert null.by_path == {LLAMA_SERVER: "yes", APPLY: "yes"}
     only_jinja2 = seen(PLAIN + "{{ {'b': 1, 'a': 2} | tojson(sort_keys=true) }}")["string_content"]
     assert only_jinja2.answer == "yes"
     assert only_jinja2.by_path == {LLAMA_RAW: "unknown", LLAMA_SERVER: "unknown"}
