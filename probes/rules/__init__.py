@@ -8,7 +8,8 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from probes.report import Finding, NotEvaluated
-from probes.rules.base import CODE, Facts, Hit, Rule, finding
+from probes.rules.base import CODE, Facts, Hit, Rule, finding, severity_of
+from probes.stop_sets import has_data
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -64,7 +65,7 @@ def run_rules(
             hits += [(rule, hit) for hit in rule.check(facts)]
         else:
             missing.append(why)
-    hits.sort(key=lambda pair: (_ORDER[pair[1].severity or pair[0].severity], pair[0].code, pair[1].line or 0))
+    hits.sort(key=lambda pair: (_ORDER[severity_of(*pair)], pair[0].code, pair[1].line or 0))
     findings: list[Finding] = []
     led: set[str] = set()
     for rule, hit in hits:
@@ -82,7 +83,7 @@ def _cannot_run(rule: Rule, facts: Facts) -> NotEvaluated | None:
     what = f"rule {rule.code}"
     if rule.needs == "renders" and not any(engine.loads for engine in facts.engines):
         return NotEvaluated(what=what, why="the template loads in no engine", how="repair its syntax first")
-    if rule.needs == "tokens" and facts.tokens is None:
+    if rule.needs == "tokens" and not (facts.tokens is not None and has_data(facts.tokens)):
         return NotEvaluated(
             what=what, why="needs token data", how="probe a model folder, a tokenizer_config.json or a GGUF file"
         )
@@ -90,7 +91,7 @@ def _cannot_run(rule: Rule, facts: Facts) -> NotEvaluated | None:
         if facts.upstream is not None:
             return None
         return NotEvaluated(what=what, why="needs an upstream repository", how="--upstream TEMPLATE")
-    if rule.needs == "files" and facts.files is None:
+    if rule.needs == "files" and not (facts.files is not None and facts.files.readings):
         return NotEvaluated(what=what, why="needs the files beside the template", how="probe the model folder")
     return None
 

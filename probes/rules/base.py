@@ -101,15 +101,18 @@ class Rule:
 _WEAKER: dict[Severity, Severity] = {"error": "warning", "warning": "info", "info": "info"}
 
 
-def finding(rule: Rule, hit: Hit, sha256: str, group: str, also: list[str]) -> Finding:
+def severity_of(rule: Rule, hit: Hit) -> Severity:
+    """The rule's or the hit's own, a step lower where a request path repairs it."""
     severity = hit.severity or rule.severity
-    if hit.not_on:
-        severity = _WEAKER[severity]
+    return _WEAKER[severity] if hit.not_on else severity
+
+
+def finding(rule: Rule, hit: Hit, sha256: str, group: str, also: list[str]) -> Finding:
     repaired = f"; repaired on {', '.join(hit.not_on)}" if hit.not_on else ""
     return Finding(
         code=rule.code,
         name=rule.name,
-        severity=severity,
+        severity=severity_of(rule, hit),
         engines=hit.engines,
         not_on=hit.not_on,
         message=hit.message + repaired,

@@ -40,17 +40,18 @@ def check(facts: Facts) -> list[Hit]:
 
 def _null(look: Look) -> list[Hit]:
     """Content null or absent beside a call, printed as a word."""
-    plain = {one.path: one.text for one in look.ask_calls(canaries.one_call, canaries.VALUE, beside="empty")}
-    hits = []
+    plain = {one.path: one for one in look.ask_named(beside="empty")}
+    known = {path for path, one in plain.items() if one.fate == "written" or look.calling(path) is not None}
+    hits: list[Hit] = []
     for beside in ("null", "missing"):
-        asked = look.ask_calls(canaries.one_call, canaries.VALUE, beside=beside)
-        bad = [one for one in asked if one.outcome.ok and prints_nothing_as_text(one.text, plain.get(one.path, ""))]
-        good = [one for one in fates(asked, "written") if one not in bad]
+        asked = [one for one in look.ask_named(beside=beside) if one.outcome.ok and one.path in known]
+        bad = [one for one in asked if prints_nothing_as_text(one.text, plain[one.path].text)]
+        good = [one for one in asked if one not in bad]
         if bad:
             what = "null" if beside == "null" else "that is missing"
             message = f"content {what} beside a call is printed as a word of Python"
-            hits.append(look.hit(message, bad, good, severity="error", cause=f"{beside} content beside calls"))
-    return hits
+            hits.append(look.hit(message, bad, good, severity="error", cause="null content beside calls"))
+    return hits[:1]
 
 
 def with_values(form: Form) -> Chat:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from probes import canaries
 from probes.canaries import say
 from probes.rules.base import Hit, Rule
+from probes.rules.looking import fates
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from probes.canaries import Form
     from probes.chats import Chat
     from probes.rules.base import Facts
-    from probes.rules.looking import Asked
+    from probes.rules.looking import Asked, Look
 
 BEFORE, AFTER = "the knot of 48231", "the godwit of 48232"
 ODD = f"{BEFORE}:\n\t<b>a & \"b\"</b> isn't 'c' \\d {{x}}\n\n- É你好🙂 100% {AFTER}"
@@ -51,7 +52,7 @@ def check(facts: Facts) -> list[Hit]:
             [say("user", canaries.USER), say("assistant", ODD), say("user", canaries.SECOND_USER)]
         ),
     }
-    hits = []
+    hits = _strings(look)
     for what, build in builds.items():
         asked = [one for one in look.ask(build, BEFORE) if one.fate == "written"]
         altered = [one for one in asked if ODD not in one.text]
@@ -59,7 +60,7 @@ def check(facts: Facts) -> list[Hit]:
         if altered:
             message = f"{what} is changed: {_change(altered[0])}"
             hits.append(look.hit(message, altered, good, severity="error", cause=f"altered {what}"))
-    asked = [one for one in look.ask_calls(as_result, BEFORE) if one.fate == "written"]
+    asked = [one for one in look.ask(as_result, BEFORE) if one.fate == "written"]
     quoted = [one for one in asked if ODD not in one.text and _stands_quoted(one)]
     if quoted:
         good = [one for one in asked if ODD in one.text]
@@ -71,6 +72,16 @@ def check(facts: Facts) -> list[Hit]:
         message = f"a tool's result is changed: {_change(altered[0])}"
         hits.append(look.hit(message, altered, good, severity="warning", cause="altered results"))
     return hits
+
+
+def _strings(look: Look) -> list[Hit]:
+    """Content that is a string vanishes where the same text as a part is written."""
+    asked = look.ask(canaries.user_only, canaries.USER, parts="no")
+    as_part = {one.path for one in fates(look.ask(canaries.user_only, canaries.USER, parts="yes"), "written")}
+    lost = [one for one in fates(asked, "lost") if one.path in as_part]
+    good = fates(asked, "written")
+    message = "content that is a string leaves no trace and no error; as a list of parts it is written"
+    return [look.hit(message, lost, good, severity="error", cause="string content")] if lost else []
 
 
 def _change(asked: Asked) -> str:

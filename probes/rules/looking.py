@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 BARE = {LLAMA_SERVER: LLAMA_RAW, APPLY: RAW}
 """The path of the bare template behind a request path."""
+SOMETHING = (canaries.USER, canaries.SYSTEM, canaries.TOOL, canaries.PARAMETER, canaries.VALUE, canaries.RESULT)
+"""Of a conversation with calls, what a template may write."""
 EVIDENCE_SHOWN = 2
 
 
@@ -71,18 +73,25 @@ class Look:
 
     @cached_property
     def paths(self) -> tuple[str, ...]:
-        """The paths on which the text of a user's message is written; a rule has nothing to say of the others."""
-        return tuple(
-            path
-            for path in PATHS
-            if self.facts.renders.loads(path) is None
-            and self.fate(path, canaries.user_only(self.form(path)), canaries.USER) == "written"
-        )
+        """The paths on which something of a conversation is written; a rule has nothing to say of the others."""
+        return tuple(path for path in PATHS if self.facts.renders.loads(path) is None and self._speaks(path))
+
+    def _speaks(self, path: str) -> bool:
+        form = self.form(path)
+        if self.fate(path, canaries.user_only(form), canaries.USER) == "written":
+            return True
+        whole = self.facts.renders.render(path, canaries.calls(form)).text or ""
+        return any(text in whole for text in SOMETHING)
 
     @property
     def bare(self) -> str | None:
         """The bare path to ask where one is enough."""
         return next((path for path in (RAW, LLAMA_RAW) if path in self.paths), None)
+
+    @property
+    def loaded(self) -> str | None:
+        """The same where it does not matter whether anything of a conversation is written."""
+        return self.bare or next((path for path in (RAW, LLAMA_RAW) if self.facts.renders.loads(path) is None), None)
 
     def form(self, path: str) -> Form:
         return self.witnesses[path].form
@@ -116,6 +125,15 @@ class Look:
             form = self.calling(path)
             if form is not None:
                 asked.append(self.ask_path(path, build(form.but(**changes)), *wanted))
+        return asked
+
+    def ask_named(self, **changes: Any) -> list[Asked]:
+        """One call and its result, no tools offered, on the paths that write at least the name of what is called."""
+        asked = []
+        for path in self.paths:
+            chat = canaries.one_call((self.calling(path) or self.form(path)).but(**changes))
+            chat.pop("tools", None)
+            asked.append(self.ask_path(path, chat, canaries.TOOL))
         return asked
 
     def hit(

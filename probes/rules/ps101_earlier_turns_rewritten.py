@@ -18,6 +18,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from probes import canaries
+from probes.counting import common_start
+from probes.prefix import asker
 from probes.rules.base import Hit, Rule
 from probes.rules.laws import broken_laws
 
@@ -28,7 +31,29 @@ LAWS = {"next-user-turn": "a new question", "tool-loop-to-next-user": "a questio
 
 
 def check(facts: Facts) -> list[Hit]:
-    return broken_laws(facts, LAWS, "warning")
+    hits = broken_laws(facts, LAWS, "warning")
+    return hits or _with_tools(facts)
+
+
+def _with_tools(facts: Facts) -> list[Hit]:
+    """A new question where tools are offered that nobody called: the laws do not ask that."""
+    look = facts.look
+    ask = asker(facts.renders)
+    if ask.path not in look.paths:
+        return []
+    form = look.form(ask.path)
+    first = canaries.tools_without_system(form)
+    later = canaries.reasoning(form, ())
+    later["tools"] = first["tools"]
+    kept, text = ask.history(first), ask.text(later)
+    if kept is None or text is None or canaries.TOOL not in kept or text.startswith(kept):
+        return []
+    at = common_start(kept, text)
+    message = (
+        f"where tools are offered a new question changes the prompt before it; of {len(kept)} code points {at} stay"
+    )
+    asked = look.ask_path(ask.path, later, canaries.SECOND_USER)
+    return [look.hit(message, [asked], severity="warning", cause="prefix: tools_move")]
 
 
 RULE = Rule(

@@ -20,6 +20,7 @@ import re
 from typing import TYPE_CHECKING
 
 from probes import canaries
+from probes.renders import LLAMA_RAW, PATHS, RAW
 from probes.rules.base import Hit, Rule
 from probes.rules.laws import broken, cause_of
 
@@ -37,23 +38,23 @@ CONSTANT = re.compile(
 
 def check(facts: Facts) -> list[Hit]:
     look = facts.look
-    if look.bare is None:
+    if look.loaded is None:
         return []
     clock = look.shape.clock
     if clock is None:
         return _constant(facts)
     law = broken(facts, "another-day")
-    prompt = look.ask(canaries.user_only, canaries.USER)
-    at_end = law is None or clock.at >= NEAR_END * max(len(one.text) for one in prompt)
+    prompt = look.ask_path(look.loaded, canaries.user_only(look.form(look.loaded)))
+    at_end = law is None or clock.at >= NEAR_END * len(prompt.text)
     severity: Severity = "info" if at_end else "warning"
     pinned = f"; the variable {clock.pinned_by} pins it" if clock.pinned_by else "; no variable pins it"
     where = f"from character {clock.at} on the prompt depends on the {clock.resolution}"
     return [
         Hit(
             message=f"{where}{pinned}",
-            engines=list(look.paths),
+            engines=[path for path in PATHS if facts.renders.loads(path) is None],
             line=clock.line,
-            evidence=law.evidence if law is not None else [look.cite(prompt[0])],
+            evidence=law.evidence if law is not None else [look.cite(prompt)],
             severity=severity,
             cause="prefix: clock" if law is None else cause_of(law),
         )
@@ -65,13 +66,15 @@ def _constant(facts: Facts) -> list[Hit]:
     found = CONSTANT.search(facts.source)
     if found is None:
         return []
+    look = facts.look
     name = found["name"] or found["other"]
-    shown = [one for one in facts.look.ask(canaries.system_user, canaries.USER) if found["date"] in one.text]
+    asked = [look.ask_path(path, canaries.user_only(look.form(path))) for path in (RAW, LLAMA_RAW)]
+    shown = [one for one in asked if found["date"] in one.text]
     if not shown:
         return []
     message = f"the date {found['date']!r} is a constant of the template; the variable {name} replaces it"
     line = facts.source.count("\n", 0, found.start()) + 1
-    return [facts.look.hit(message, shown, severity="info", line=line, cause="constant date")]
+    return [look.hit(message, shown, severity="info", line=line, cause="constant date")]
 
 
 RULE = Rule(

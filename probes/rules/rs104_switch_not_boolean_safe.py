@@ -32,10 +32,10 @@ STAND_INS: dict[str, Any] = {"the string 'false'": "false", "the number 0": 0}
 
 def check(facts: Facts) -> list[Hit]:
     look = facts.look
-    if look.bare is None or facts.contract is None:
+    if look.loaded is None or facts.contract is None:
         return []
     names = [one.name for one in facts.contract.variables if one.kind == "boolean"]
-    return [hit for name in names[:MOST_SWITCHES] for hit in _switch(look, look.bare, name)]
+    return [hit for name in names[:MOST_SWITCHES] for hit in _switch(look, look.loaded, name)]
 
 
 def _switch(look: Look, path: str, name: str) -> list[Hit]:

@@ -57,14 +57,13 @@ def check(facts: Facts) -> list[Hit]:
 
 
 def _written(look: Look, beside: str) -> list[Asked]:
-    asked = look.ask_calls(canaries.one_call, canaries.VALUE, beside=beside)
-    return [one for one in asked if one.fate == "written" and canaries.RESULT in one.text]
+    return [one for one in look.ask_named(beside=beside) if one.fate == "written" and canaries.RESULT in one.text]
 
 
 def _between(asked: Asked) -> str:
-    """From the call's argument to the result."""
+    """From the call to the result."""
     text = asked.text
-    return text[text.rfind(canaries.VALUE) : text.rfind(canaries.RESULT)]
+    return text[max(text.rfind(canaries.VALUE), text.rfind(canaries.TOOL)) : text.rfind(canaries.RESULT)]
 
 
 def _opened(asked: Asked, found: Shape, header: str) -> bool:

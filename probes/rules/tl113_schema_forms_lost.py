@@ -61,7 +61,7 @@ def offering(form: Form, schema: dict[str, Any]) -> Chat:
 
 def check(facts: Facts) -> list[Hit]:
     look = facts.look
-    plain = look.ask(lambda form: offering(form, {"type": "string"}), canaries.TOOL, "perch_48247")
+    plain = look.ask(lambda form: offering(form, {"type": "string"}), "perch_48247")
     known = {one.path for one in plain if one.fate == "written"}
     if not known:
         return []
@@ -75,7 +75,7 @@ def check(facts: Facts) -> list[Hit]:
 
 
 def _asked(look: Look, name: str, schema: dict[str, Any], wanted: tuple[str, ...], known: set[str]) -> Hit | None:
-    asked = look.ask(lambda form: offering(form, schema), canaries.TOOL, *wanted)
+    asked = look.ask(lambda form: offering(form, schema), *wanted)
     asked = [one for one in asked if one.path in known]
     good = fates(asked, "written")
     if failed := fates(asked, "raised"):
