@@ -89,8 +89,8 @@ def probe_template(setting: dict[str, Any], body: str) -> dict[str, Any]:
 def explain(setting: dict[str, Any], body: str) -> dict[str, Any]:
     """`POST /explain`: what a path makes of a request and of the next one, each a prompt or an error.
 
-    The body has `request`, and where they are not the server's own, `template` and `path`. Of the next request
-    `shared` tells how many code points of the first prompt it begins with.
+    The body has `request`, and where they are not the server's own, `template` and `path`. There is no next one after
+    an error; of its prompt `shared` tells how many code points of the first one it begins with.
     """
     asked = _object(_parsed(body))
     started = _with_template(from_json(setting), asked)
@@ -99,9 +99,9 @@ def explain(setting: dict[str, Any], body: str) -> dict[str, Any]:
         raise InputError("path must be a string", path="path")
     request = asked.get("request")
     first = _outcome(path, started, request)
-    following = _next_request(request)
+    following = _next_request(request) if "text" in first else None
     second = None if following is None else _outcome(path, started, following)
-    if second is not None and "text" in first and "text" in second:
+    if second is not None and "text" in second:
         second["shared"] = common_start(first["text"], second["text"])
     return {"path": path, "answer": first, "next": second}
 
