@@ -46,11 +46,14 @@ RAISES = re.compile(r"raise_exception\s*\(\s*((['\"])(?P<text>(?:(?!\2).)*)\2)?"
 
 
 def contract(renders: Renders) -> Contract | None:
-    """The contract on the first bare engine that loads the template; None where none does."""
+    """The contract on the first bare engine that loads the template; None where none does, or where one user message
+    alone hits a limit."""
     path = next((path for path in (RAW, LLAMA_RAW) if renders.loads(path) is None), None)
     if path is None:
         return None
     witness = witness_of(renders, path)
+    if witness.ask(made(c.user_only, c.USUAL)).limited:
+        return None
     users = _two_users(witness)
     return Contract(
         roles=_roles(witness),
@@ -194,10 +197,8 @@ def _call_part(outcome: Outcome) -> str:
 
 def _id_length(witness: Witness) -> int | None:
     """The only length that ids of calls may have: nine, where no other passes."""
-    if witness.calling is None:
-        return None
-    form = witness.calling[0]
-    if "id" not in c.call("", "", "", form) or not witness.ask(made(c.one_call, form)).ok:
+    form = witness.form if witness.calling is None else witness.calling[0]
+    if form.bare or not witness.ask(made(c.one_call, form)).ok:
         return None
     if witness.ask(made(c.long_call_id, form)).ok:
         return None
@@ -241,7 +242,7 @@ def _inline(witness: Witness) -> Literal["recognised", "plain_text", "unknown"]:
     source = witness.renders.source
     opening, closing = next((tags for tags in INLINE_TAGS if tags[1] in source), INLINE_TAGS[0])
     outcome = witness.ask(made(c.inline_reasoning, witness.form, opening, closing))
-    if outcome.text is None:
+    if outcome.text is None or c.ANSWER not in outcome.text:
         return "unknown"
     return "plain_text" if f"{opening}{c.REASONING}{closing}{c.ANSWER}" in outcome.text else "recognised"
 

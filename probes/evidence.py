@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from jinjarun.errors import JinjarunError
+from probes import canaries as c
 from probes.disagreements import why_caps_differ
+from probes.judging import show
 from probes.renders import APPLY, LLAMA_RAW, LLAMA_SERVER, PATHS, RAW, EvidenceBook, Renders
 from probes.report import Observation
-from probes.witness import Verdict, Witness, witness_of
+from probes.witness import Verdict, Witness, made, witness_of
 
 EVIDENCE_SHOWN = 2
 """Pieces of evidence that an answer cites on its main path."""
@@ -118,6 +120,10 @@ def _verdicts(witness: Witness, known: dict[str, Verdict] | None) -> dict[str, V
     refusal = witness.renders.loads(path)
     if refusal is not None:
         return dict.fromkeys(QUESTIONS, Verdict("unknown", f"the template does not load: {refusal.message[:120]}"))
+    user = made(c.user_only, c.USUAL)
+    if witness.ask(user).limited:
+        reason = "one user message alone hits a limit, so nothing more was asked"
+        return dict.fromkeys(QUESTIONS, Verdict("unknown", reason, (show(user, path, witness.ask(user), "limit"),)))
     shared = {} if known is None else {name: v for name, v in known.items() if not _to_ask(name, v, witness)}
     asked = {name: question(witness) for name, question in QUESTIONS.items() if name not in shared}
     if not witness.rendered:

@@ -550,7 +550,8 @@ class Witness:
                     return Verdict("yes", f"a part of type {part['type']} is marked", (self._shown_at(chat, at),))
                 reason = "it is only printed raw, as the object of the request"
             if failure is None or failure.reason.startswith("fails"):
-                failure = Verdict("no", reason, (self._look(chat, "raised" if outcome.text is None else "lost"),))
+                fate = fate_of(outcome, c.PART)
+                failure = Verdict("no", reason, (self._look(chat, "lost" if fate == "written" else fate),))
         assert failure is not None
         return failure
 

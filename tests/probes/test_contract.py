@@ -64,6 +64,7 @@ def test_the_empty_conversation_by_engine() -> None:
     [
         (PARTS, {"string": "yes", "text_parts": "yes", "several_text_parts": "yes", "image_part": "yes"}),
         (PLAIN, {"string": "yes", "null": "printed_as_word", "missing": "yes", "text_parts": "printed_raw"}),
+        (PLAIN, {"several_text_parts": "printed_raw", "image_part": "printed_raw"}),
         (PLAIN.replace("m.content", "'' + m.content"), {"null": "raises", "missing": "raises", "text_parts": "raises"}),
         (TOOLS, {"null": "yes", "missing": "yes", "text_parts": "dropped", "image_part": "dropped"}),
     ],
@@ -108,6 +109,12 @@ def test_the_length_of_call_ids() -> None:
     assert of(TOOLS.replace("<{{ m.role }}>", at_most)).tool_call_id_length is None
 
 
+def test_the_length_of_ids_where_nothing_else_of_a_call_is_written() -> None:
+    check = "{% if t.id | length != 9 %}{{ raise_exception('nine') }}{% endif %}{{ t.id }}"
+    source = PLAIN + "{% for m in messages %}{% for t in m.tool_calls or [] %}" + check + "{% endfor %}{% endfor %}"
+    assert of(source).tool_call_id_length == 9
+
+
 def test_empty_lists() -> None:
     assert of(TOOLS).empty_tools_list == of(TOOLS).empty_tool_calls_list == "same_as_absent"
     header = of("{% if tools is not none %}Tools:{% endif %}" + TOOLS)
@@ -128,6 +135,7 @@ def test_inline_tags() -> None:
     assert of(PLAIN).reasoning_input.inline_tags_in_content == "plain_text"
     cut = PLAIN.replace("{{ m.content }}", "{{ m.content.split('[/THINK]')[-1] }}")
     assert of(cut).reasoning_input.inline_tags_in_content == "recognised"
+    assert of("{{ messages | length }}").reasoning_input.inline_tags_in_content == "unknown"
 
 
 # Variables
