@@ -347,6 +347,8 @@ def serving_flags(args: argparse.Namespace) -> bool:
 
 
 def run_serve(args: argparse.Namespace) -> int:
+    from ipaddress import ip_address
+
     from probes import server
 
     source, setting = served_setting(args, "llama.cpp")
@@ -356,6 +358,8 @@ def run_serve(args: argparse.Namespace) -> int:
         host, port = bound.getsockname()[:2]
         where = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
         complain(f"{where} answers as llama-server {application.props['build_info']} with {source.name}", CLEAN)
+        if not ip_address(host.partition("%")[0]).is_loopback:
+            complain("warning: other machines can reach this server, and it asks nobody for a key", CLEAN)
         server.serve(application, bound)
     return CLEAN
 
