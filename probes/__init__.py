@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from probes.comparing import Comparison, compare
+from probes.comparing import Comparison, TemplateComparison, compare, compare_templates
 from probes.linting import LintResult, lint
 from probes.prefix import LawResult, check_prefix_stability
 from probes.probing import probe
@@ -28,8 +28,10 @@ __all__ = [
     "Row",
     "Snapshot",
     "Supports",
+    "TemplateComparison",
     "check_prefix_stability",
     "compare",
+    "compare_templates",
     "conversations",
     "fuzz",
     "lint",

@@ -211,7 +211,7 @@ def run_render(args: argparse.Namespace) -> int:
         return run_render_as(args)
     if args.explain or args.request or serving_flags(args):
         raise Usage("--request, --explain and llama-server's flags are for --as llama-server or --as transformers")
-    chat = request(args)
+    chat: dict[str, Any] = dict(request(args))
     source = template_source(args, dialect)
     template = Template(source.template(args.variant), dialect=dialect)
     spans = args.spans or args.json
@@ -579,11 +579,36 @@ def run_scan(args: argparse.Namespace) -> int:
 def run_compare(args: argparse.Namespace) -> int:
     import probes
 
+    if args.new is not None:
+        return run_compare_templates(args)
     chat = request(args)
     source = template_source(args, "transformers")
     result = probes.compare(source.template(args.variant), **chat, **special_tokens(args, source), now=args.now)
     print_json(result.model_dump(mode="json")) if args.json else write(comparison_text(result))
     return CLEAN if result.agree else FINDING
+
+
+def run_compare_templates(args: argparse.Namespace) -> int:
+    from probes.comparing import compare_templates
+    from probes.reporters.changes import template_comparison_text
+
+    asked = (args.messages, args.conversation, args.tools, args.chat_template_kwargs, args.bos_token, args.eos_token)
+    if args.no_generation_prompt or any(option is not None for option in asked):
+        raise Usage("two templates are compared over all conversations, with their own tokens: only --now fits")
+    read_once(args, args.new)
+    old, new = template_source(args, "transformers"), open_source(args.new, corpus=corpus_folder(), vocabulary=False)
+    found = compare_templates(
+        old.template(args.variant),
+        new.template(args.variant),
+        old_name=args.template,
+        new_name=args.new,
+        old_tokens=old.tokens,
+        new_tokens=new.tokens,
+        now=args.now,
+    )
+    print_json(found.model_dump(mode="json")) if args.json else write(template_comparison_text(found))
+    failing = {"broken", "changed"} if args.fail_on == "changed" else {"broken"}
+    return FINDING if found.outcome in failing else CLEAN
 
 
 def print_json(value: Any) -> None:
@@ -795,6 +820,17 @@ def fuzz_options(added: argparse.ArgumentParser) -> None:
     clock_option(added)
 
 
+def compare_options(added: argparse.ArgumentParser) -> None:
+    added.add_argument("new", metavar="NEW", nargs="?", help="compare the first template with this newer one instead")
+    request_options(added)
+    added.add_argument(
+        "--fail-on",
+        choices=("broken", "changed"),
+        default="broken",
+        help="of two templates: the least change of exit code 1 (default broken)",
+    )
+
+
 def snapshot_options(added: argparse.ArgumentParser) -> None:
     mode = added.add_mutually_exclusive_group()
     mode.add_argument("--check", action="store_true", help="write nothing; a missing snapshot is exit code 2")
@@ -852,7 +888,7 @@ COMMANDS = {
     "snapshot": Command("keep what templates write, and tell what changed", run_snapshot, snapshot_options, "+"),
     "fuzz": Command("make up conversations and check that every law holds", run_fuzz, fuzz_options, "+"),
     "scan": Command("probe every template of many files, each distinct one once", run_scan, scan_options, 0),
-    "compare": Command("render with every engine and show where they differ", run_compare, request_options),
+    "compare": Command("show where engines differ, or two templates", run_compare, compare_options),
 }
 
 

@@ -1,19 +1,23 @@
-"""`compare`: one request on every path, side by side, and where the answers part."""
+"""`compare`: one request on every path, side by side; or two templates, and what the newer one does otherwise."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from probes.probing import CONTEXT, first_difference
+from probes.probing import CONTEXT, first_difference, probe
 from probes.renders import PATHS, Renders, failure
 from probes.report import Failure, Model
+from probes.snapshot import prompts_of
+from probes.template_changes import IMPACTS, Impact, TemplateChange, changed_prompts, report_changes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
     from jinjarun.limits import Limits
+    from jinjarun.sources import TokenData
     from probes.chats import Chat
+    from probes.rules import Rule
 
 
 class PathAnswer(Model):
@@ -48,16 +52,20 @@ def compare(
     *,
     tools: list[dict[str, Any]] | None = None,
     add_generation_prompt: bool = True,
+    continue_final_message: bool = False,
     variables: Mapping[str, Any] | None = None,
     bos_token: str = "",
     eos_token: str = "",
     now: datetime | float | None = None,
     limits: Limits | None = None,
 ) -> Comparison:
-    """The request on all four paths. Never raises because of the template: an error is an answer."""
+    """The request on all four paths; the bare ones have no `continue_final_message`. Never raises because of the
+    template: an error is an answer."""
     chat: Chat = {"messages": messages, "add_generation_prompt": add_generation_prompt}
     if tools is not None:
         chat["tools"] = tools
+    if continue_final_message:
+        chat["continue_final_message"] = True
     if variables:
         chat["variables"] = dict(variables)
     renders = Renders(template, bos_token=bos_token, eos_token=eos_token, limits=limits, now=now)
@@ -95,3 +103,58 @@ def _partings(answers: list[PathAnswer]) -> list[Parting]:
             )
         )
     return found
+
+
+class TemplateComparison(Model):
+    """`outcome` is the gravest impact of all changes, "same" where there is none."""
+
+    outcome: Literal["same", "improved", "changed", "broken"]
+    old: str
+    new: str
+    old_sha256: str
+    new_sha256: str
+    changes: list[TemplateChange]
+
+    def of(self, impact: Impact) -> list[TemplateChange]:
+        return [change for change in self.changes if change.impact == impact]
+
+
+def compare_templates(
+    old: str,
+    new: str,
+    *,
+    old_name: str = "old",
+    new_name: str = "new",
+    old_tokens: TokenData | None = None,
+    new_tokens: TokenData | None = None,
+    now: datetime | float | None = None,
+    limits: Limits | None = None,
+    rules: dict[str, Rule] | None = None,
+) -> TemplateComparison:
+    """What the template `new` does otherwise than `old`: capabilities, contract, shape, stops, prefix laws, findings,
+    and the prompts of the conversation set on all paths.
+
+    The tokens are those of the models that the templates come with. `rules` are those to run, by default all that are
+    not in preview. Never raises because of a template: one that does not parse renders nothing.
+    """
+    sides = ((old, old_name, old_tokens), (new, new_name, new_tokens))
+    reports = [
+        probe(text, name=name, tokens=tokens, now=now, limits=limits, rules=rules) for text, name, tokens in sides
+    ]
+    prompts = [prompts_of(Renders(text, **_texts(tokens), now=now, limits=limits)) for text, _, tokens in sides]
+    changes = [*report_changes(*reports), *changed_prompts(reports, prompts)]
+    changes.sort(key=lambda change: IMPACTS.index(change.impact))
+    return TemplateComparison(
+        outcome=changes[0].impact if changes else "same",
+        old=old_name,
+        new=new_name,
+        old_sha256=reports[0].template.sha256,
+        new_sha256=reports[1].template.sha256,
+        changes=changes,
+    )
+
+
+def _texts(tokens: TokenData | None) -> dict[str, str]:
+    """BOS and EOS as `Renders` takes them."""
+    named = {"bos_token": tokens and tokens.bos, "eos_token": tokens and tokens.eos}
+    return {name: (token and token.text) or "" for name, token in named.items()}

@@ -27,6 +27,7 @@ from probes.report import FROZEN_CLOCK, Model, Observation, Path
 
 if TYPE_CHECKING:
     from jinjarun.sources import Source
+    from probes.chats import Chat
 
 ENDING = ".snapshot.json"
 State = Literal["written", "unchanged", "changed", "missing"]
@@ -43,6 +44,9 @@ class Prompt(Model):
     @property
     def shown(self) -> str:
         return "".join(self.text or ()) if self.error is None else f"error: {self.error}"
+
+
+Prompts = Mapping[str, list[Prompt]]
 
 
 class Snapshot(Model):
@@ -97,12 +101,16 @@ def _taken(renders: Renders) -> Snapshot:
         },
         caps=None if isinstance(caps, JinjarunError) else dict(sorted(caps.to_dict().items())),
         observed={name: answer_text(seen) for name, seen in sorted(observed.items())},
-        prompts={name: _prompts(renders, name) for name in sorted(CHATS)},
+        prompts=prompts_of(renders),
     )
 
 
-def _prompts(renders: Renders, name: str) -> list[Prompt]:
-    chat = CHATS[name]()
+def prompts_of(renders: Renders) -> dict[str, list[Prompt]]:
+    """What every conversation of the set becomes, by its name."""
+    return {name: _prompts(renders, CHATS[name]()) for name in sorted(CHATS)}
+
+
+def _prompts(renders: Renders, chat: Chat) -> list[Prompt]:
     groups: dict[tuple[str | None, str | None], list[Path]] = {}
     for path in PATHS:
         outcome = renders.render(path, chat)
@@ -138,27 +146,34 @@ def changes(old: Snapshot, new: Snapshot) -> list[Change]:
             for name in sorted(before.keys() | after.keys())
             if before.get(name) != after.get(name)
         ]
-    return [*found, *prompt_changes(old, new)]
+    prompts: dict[str, Change] = {}
+    for change in prompt_changes(old.prompts, new.prompts):
+        first = prompts.setdefault(change.name, change)
+        if first is not change:
+            prompts[change.name] = first.model_copy(update={"paths": [*first.paths, *change.paths]})
+    return [*found, *prompts.values()]
 
 
-def prompt_changes(old: Snapshot, new: Snapshot) -> Iterator[Change]:
-    """The conversations whose prompt differs on some path."""
-    for name in sorted(old.prompts.keys() | new.prompts.keys()):
-        before, after = _by_path(old.prompts.get(name, [])), _by_path(new.prompts.get(name, []))
-        differing = [path for path in PATHS if before.get(path) != after.get(path)]
-        if not differing:
-            continue
-        first, second = before.get(differing[0]), after.get(differing[0])
-        both = first is not None and second is not None and first.error is second.error is None
-        at = first_difference(first.shown, second.shown) if first is not None and second is not None and both else None
-        yield Change(
-            kind="prompt",
-            name=name,
-            paths=differing,  # type: ignore[arg-type]
-            at=at,
-            old=_side(first, at),
-            new=_side(second, at),
-        )
+def prompt_changes(old: Prompts, new: Prompts) -> Iterator[Change]:
+    """The conversations whose prompt differs on some path; one change for all the paths that give the same two."""
+    for name in sorted(old.keys() | new.keys()):
+        before, after = _by_path(old.get(name, [])), _by_path(new.get(name, []))
+        pairs: dict[tuple[str | None, str | None], list[Path]] = {}
+        for path in PATHS:
+            if before.get(path) != after.get(path):
+                pairs.setdefault((_shown(before.get(path)), _shown(after.get(path))), []).append(path)  # type: ignore[arg-type]
+        for paths in pairs.values():
+            yield _change(name, paths, before.get(paths[0]), after.get(paths[0]))
+
+
+def _change(name: str, paths: list[Path], old: Prompt | None, new: Prompt | None) -> Change:
+    texts = old is not None and new is not None and old.error is new.error is None
+    at = first_difference(_shown(old), _shown(new)) if texts else None
+    return Change(kind="prompt", name=name, paths=paths, at=at, old=_side(old, at), new=_side(new, at))
+
+
+def _shown(prompt: Prompt | None) -> str | None:
+    return None if prompt is None else prompt.shown
 
 
 def _by_path(prompts: list[Prompt]) -> dict[str, Prompt]:

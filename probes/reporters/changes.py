@@ -6,13 +6,20 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from probes.renders import PATHS
+from probes.template_changes import IMPACTS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
+    from probes.comparing import TemplateComparison
     from probes.snapshot import Change, Kept
+    from probes.template_changes import TemplateChange
 
 WIDTH = 79
+MOST_PROMPTS = 5
+"""Prompts of each impact that are shown; what follows is only named."""
+LONGEST = 120
+"""Code points of a value that are shown."""
 
 
 def snapshot_text(kept: Iterable[Kept]) -> str:
@@ -31,25 +38,66 @@ def snapshot_text(kept: Iterable[Kept]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
+def template_comparison_text(comparison: TemplateComparison) -> str:
+    """The worst first: what is broken, what is otherwise, what is better."""
+    said = ", ".join(f"{len(comparison.of(impact))} {impact}" for impact in IMPACTS if comparison.of(impact))
+    lines = wrapped(f"{comparison.old} and {comparison.new}: {said or 'no difference was found'}", "")
+    for impact in IMPACTS:
+        changes = comparison.of(impact)
+        if not changes:
+            continue
+        lines += ["", impact]
+        prompts = [change for change in changes if change.chapter == "prompts"]
+        for change in changes:
+            if change.chapter != "prompts":
+                lines += _field(change)
+        for change in prompts[:MOST_PROMPTS]:
+            lines += _prompt(f"prompt {change.name}", change.paths, change.at, change.old, change.new)
+        more = dict.fromkeys(change.name for change in prompts[MOST_PROMPTS:])
+        if more:
+            lines += wrapped(f"and the prompts {', '.join(more)}")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _field(change: TemplateChange) -> Iterator[str]:
+    sides = [cut(side) for side in (change.old, change.new)]
+    yield from wrapped(f"{change.chapter} {change.name}: {sides[0]} became {sides[1]}")
+
+
 def change_lines(change: Change) -> Iterator[str]:
     """What differs, and both sides."""
-    if change.kind != "prompt":
+    if change.kind == "prompt":
+        yield from _prompt(change.name, change.paths, change.at, change.old, change.new)
+    else:
         what = "" if change.kind == "made_with" else f"{change.kind} "
-        yield from wrapped(f"{what}{change.name}: {word(change.old)} became {word(change.new)}")
-        return
-    paths = "every path" if len(change.paths) == len(PATHS) else ", ".join(change.paths)
-    place = "" if change.at is None else f", from character {change.at}"
-    yield from wrapped(f"{change.name} on {paths}{place}")
-    yield f"    - {literal(change.old)}"
-    yield f"    + {literal(change.new)}"
+        yield from wrapped(f"{what}{change.name}: {cut(change.old)} became {cut(change.new)}")
 
 
-def word(text: str | None) -> str:
-    return "nothing" if text is None else text or "''"
+def _prompt(what: str, paths: Sequence[str], at: int | None, old: str | None, new: str | None) -> Iterator[str]:
+    on = "every path" if len(paths) == len(PATHS) else ", ".join(paths)
+    place = "" if at is None else f", from character {at}"
+    yield from wrapped(f"{what} on {on}{place}")
+    yield f"    - {literal(old)}"
+    yield f"    + {literal(new)}"
+
+
+def cut(text: str | None) -> str:
+    """A value on a line: one that does not print, or is long, as a literal."""
+    if text is None:
+        return "nothing"
+    shown = text if text and text.isprintable() and text == text.strip() else repr(text)
+    return shown if len(shown) <= LONGEST else f"{shown[:LONGEST]}..."
 
 
 def wrapped(text: str, indent: str = "  ") -> list[str]:
-    return textwrap.wrap(text, WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  ", break_long_words=False)
+    return textwrap.wrap(
+        text,
+        WIDTH,
+        initial_indent=indent,
+        subsequent_indent=f"{indent}  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def literal(text: str | None) -> str:
