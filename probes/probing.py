@@ -111,6 +111,7 @@ def probe(
     )
     if facts.shape is not None:
         info = info.model_copy(update={"family": family_of(facts.shape)})
+    covered = coverage(renders)
     findings: list[Finding] = []
     if depth == "full":
         findings, unjudged = run_rules(facts, info.sha256, rules)
@@ -127,7 +128,7 @@ def probe(
         stop=facts.stop,
         tokens=facts.tokens_chapter,
         prefix=prefix_chapter,
-        coverage=coverage(renders),
+        coverage=_with_rules(covered, coverage(renders)),
         differences=differences(renders),
         findings=findings,
         serving=advice(
@@ -227,6 +228,14 @@ def coverage(renders: Renders) -> Coverage | None:
         if best is None or found.reached > best.reached:
             best = found
     return best
+
+
+def _with_rules(before: Coverage | None, after: Coverage | None) -> Coverage | None:
+    """The coverage of all renders, which tells what only the rules reached."""
+    if before is None or after is None:
+        return after
+    late = set(before.lines_never_reached) - set(after.lines_never_reached)
+    return after.model_copy(update={"reached_by_rules_only": sorted(late)})
 
 
 def differences(renders: Renders) -> list[Difference]:

@@ -38,22 +38,19 @@ QUESTIONS: tuple[tuple[str, Callable[[Form], Chat], str], ...] = (
 
 def check(facts: Facts) -> list[Hit]:
     look = facts.look
-    hits: list[Hit] = []
     for what, build, canary in QUESTIONS:
         asked = look.ask(build, canary)
-        lost = fates(asked, "lost")
-        if lost:
+        if lost := fates(asked, "lost"):
+            message = f"{what} leaves no trace and no error"
             good = fates(asked, "written")
-            hits.append(
-                look.hit(f"{what} leaves no trace and no error", lost, good, severity="error", cause="system text lost")
-            )
+            return [look.hit(message, lost, good, severity="error", cause="system text lost")]
     alone = {one.path for one in fates(look.ask(canaries.system_user, canaries.SYSTEM), "written")}
     beside = [one for one in look.ask(canaries.tools_offered, canaries.SYSTEM) if one.path in alone]
     if lost := [one for one in fates(beside, "lost") if canaries.TOOL in one.text]:
         good = fates(beside, "written")
         message = "a system message is written, but not where tools are offered too"
-        hits.append(look.hit(message, lost, good, severity="error", cause="system text lost"))
-    return hits
+        return [look.hit(message, lost, good, severity="error", cause="system text lost")]
+    return []
 
 
 RULE = Rule(

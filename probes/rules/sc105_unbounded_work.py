@@ -1,7 +1,7 @@
 """A limit was hit by an ordinary conversation, or the work grows much faster than the conversation.
 
-What it does: collects the limits that conversations of the set ran into, and measures the steps of conversations of 16,
-32 and 64 turns.
+What it does: collects the limits that conversations of the set ran into, and measures the steps of conversations of 8,
+16 and 32 turns.
 
 Why it is bad: the template runs on the server, for every request. A loop over all messages inside of another makes a
 long chat slow for everybody; one over `range(10 ** 9)` stops the server.
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from probes.chats import Chat
     from probes.rules.base import Facts
 
-TURNS = (16, 32, 64)
+TURNS = (8, 16, 32)
 SQUARE = 3.4
 """By this factor or more the steps grow where the turns double: work that grows with their square comes near 4."""
-ENOUGH_STEPS = 20_000
+ENOUGH_STEPS = 6_000
 """Below this many steps for the longest conversation nothing is slow."""
 
 

@@ -46,11 +46,12 @@ FORMS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
 REPR = re.compile(r"\['(?:STRING|string)', '(?:NULL|null)'\]")
 
 
-def offering(form: Form, schema: dict[str, Any]) -> Chat:
-    """A question with one tool, one parameter of which is `schema`."""
+def offering(form: Form, *schemas: dict[str, Any]) -> Chat:
+    """A question with one tool that has a parameter of each of the schemas."""
+    names = ["perch_48247", *(f"perch_48247_{number}" for number in range(1, len(schemas)))]
     parameters = {
         "type": "object",
-        "properties": {canaries.PARAMETER: {"type": "string"}, "perch_48247": schema},
+        "properties": {canaries.PARAMETER: {"type": "string"}, **dict(zip(names, schemas, strict=True))},
         "required": [canaries.PARAMETER],
         "$defs": {"Rail": {"type": "string"}},
     }
@@ -65,6 +66,8 @@ def check(facts: Facts) -> list[Hit]:
     known = {one.path for one in plain if one.fate == "written"}
     if not known:
         return []
+    if not _together(look, known):
+        return []
     lost: list[Hit] = []
     failed: list[Hit] = []
     for name, (schema, wanted) in FORMS.items():
@@ -72,6 +75,14 @@ def check(facts: Facts) -> list[Hit]:
         if hit is not None:
             (failed if "fails" in hit.message else lost).append(hit)
     return [*failed[:1], *lost[:1]]
+
+
+def _together(look: Look, known: set[str]) -> bool:
+    """Whether a tool with a parameter of each form, asked first to save the rest, fails or loses something."""
+    wanted = [text for _, texts in FORMS.values() for text in texts]
+    schemas = [schema for schema, _ in FORMS.values()]
+    asked = [one for one in look.ask(lambda form: offering(form, *schemas), *wanted) if one.path in known]
+    return any(one.fate != "written" or REPR.search(one.text) for one in asked)
 
 
 def _asked(look: Look, name: str, schema: dict[str, Any], wanted: tuple[str, ...], known: set[str]) -> Hit | None:
