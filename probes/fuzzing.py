@@ -54,6 +54,19 @@ class Counterexample:
     count: int
 
     @property
+    def law(self) -> str:
+        return self.found.law
+
+    @property
+    def known(self) -> bool:
+        return self.found.known
+
+    @property
+    def fails(self) -> bool:
+        """Whether it is a failure where nothing known is excused: more than a fact to know."""
+        return self.found.severity != "info"
+
+    @property
     def request(self) -> dict[str, Any]:
         """The conversation as a request body that `jinjarun render --messages` reads."""
         return body_of(self.found.chat)
@@ -109,7 +122,7 @@ class FuzzReport:
     def failed(self, *, strict: bool = False) -> bool:
         """Whether a law is broken, or with `strict` also one that the template is known to break and that is more than
         a fact to know; and where nothing could be asked at all."""
-        told = [example for example in self.known if example.found.severity != "info"]
+        told = any(example.fails for example in self.known)
         return bool(self.status == "not_evaluated" or self.broken or (strict and told))
 
     def to_dict(self) -> dict[str, Any]:
@@ -183,7 +196,7 @@ def fuzz(
             for example in examples
         ]
     )
-    broken_laws = {example.found.law for example in examples if not example.found.known}
+    broken_laws = {example.law for example in examples if not example.known}
     return FuzzReport(
         template=name,
         status="stopped" if hunt.stopped else "complete",
@@ -192,8 +205,8 @@ def fuzz(
         examples=hunt.done,
         refused=hunt.refused,
         laws=[_outcome(law, asked, broken_laws) for law in chosen],
-        broken=[example for example in examples if not example.found.known],
-        known=[example for example in examples if example.found.known],
+        broken=[example for example in examples if not example.known],
+        known=[example for example in examples if example.known],
     )
 
 

@@ -37,6 +37,8 @@ UNICODE = ("é", "日本語", "🙂", "👩‍🚀", "ß", "e\u0301", "\u2028", 
 THINKING_LIKE = ("<think>", "</think>", "<think>\nhm\n</think>\n\n", "[THINK]", "<|channel|>analysis")
 JINJA_LIKE = ("{{ messages }}", "{% endfor %}", "{# no #}", "{{", "%}", "%s", "{0}")
 LONG = ("long " * 120, "x" * 700)
+EMPTY_IN = 8
+"""How many of the troubled texts are empty."""
 NAMES = ("find_file", "run_tests", "add", "get_weather", "zip_all", "Ask-User")
 KEYS: tuple[tuple[str, ...], ...] = ((), ("path",), ("zone", "area"), ("limit",), ("kind", "path", "area"), ("zone",))
 SCHEMAS: tuple[dict[str, Any], ...] = (
@@ -108,7 +110,7 @@ class Plan:
 def _troubles(markers: tuple[str, ...]) -> list[str]:
     """Texts that are likely to be mishandled, the easiest to read first."""
     own = [*markers, "".join(markers[:2]), "\n".join(markers[-2:])] if markers else []
-    return [*SPACE, *MARKUP, *own, *own, *JSON_LIKE, *UNICODE, *THINKING_LIKE, *JINJA_LIKE, *LONG]
+    return [*SPACE, *SPACE, *MARKUP, *own, *own, *JSON_LIKE, *UNICODE, *THINKING_LIKE, *JINJA_LIKE, *LONG]
 
 
 class _Drawn:
@@ -122,8 +124,8 @@ class _Drawn:
         ]
         free = st.text(st.characters(exclude_categories=("Cs", "Cc")), min_size=1, max_size=5)
         self.said = st.one_of(
-            st.sampled_from([*[Said()] * len(around), *around]),
-            st.sampled_from([Said(), *around]),
+            st.sampled_from([*[Said()] * (len(around) // 2), *around]),
+            st.sampled_from([Said(), *around, *[Said(empty=True)] * EMPTY_IN]),
             st.builds(Said, after=free),
         )
         in_parts = [Said(), *(Said(before=text, after=text, parts=n) for n in (1, 2) for text in ("", *some))]

@@ -193,7 +193,7 @@ def _first_form(trial: _Trial) -> _Trial | None:
         formed = trial.having(**form)
         if formed.writes([USER], TEXTS[1]):
             return formed
-    return None
+    return trial if trial.takes([USER]) else None
 
 
 def _systems(trial: _Trial) -> _Trial:

@@ -21,7 +21,7 @@ GROWTH = 2.3
 """What the second doubling may cost more than the first: 2 is linear, 4 is quadratic."""
 FEWEST_STEPS = 400
 """Growth of less than this many steps is not judged."""
-TEXT_CHARS = 256
+TEXT_CHARS = 64
 
 
 def renders(case: Case) -> Iterator[Break]:
@@ -34,7 +34,7 @@ def renders(case: Case) -> Iterator[Break]:
         if isinstance(error, TemplateRaised):
             continue
         if isinstance(error, LimitExceeded):
-            yield Break("within-limits", "SC105", error.limit, error.message, chat, line=error.line)
+            yield Break("renders", "SC105", f"limit {error.limit}", error.message, chat, line=error.line)
         else:
             cause = f"{error.name} line {error.line}"
             message = f"fails: {quote(error.message)}"
@@ -128,9 +128,9 @@ def _cost(case: Case, messages: list[Message]) -> int | None:
 
 
 def _judged(case: Case, costs: list[int | None], what: str, messages: list[Message]) -> Iterator[Break]:
-    small, middle, large = costs
-    if small is None or middle is None or large is None:
+    if None in costs:
         return
+    small, middle, large = (steps or 0 for steps in costs)
     if large - middle > FEWEST_STEPS and large - middle > GROWTH * (middle - small):
         factors = ", ".join(f"{steps:,} steps for {factor} times" for steps, factor in zip(costs, FACTORS, strict=True))
         message = f"the cost grows faster than the {what}: {factors} the {what}"

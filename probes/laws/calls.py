@@ -166,6 +166,26 @@ class _Message:
                 else:
                     message = f"{which}: of its arguments {leaf!r} is not written"
                     yield self.broken("CT106", "lost", message, arguments)
+                return
+            yield from self.own_form(which, arguments)
+
+    def own_form(self, which: str, arguments: Any) -> Iterator[Break]:
+        """Arguments in a form of the template's own: values that are no texts as JSON, keys in their order."""
+        if not isinstance(arguments, dict):
+            return
+        for key, value in arguments.items():
+            if not isinstance(value, str) and not _dumped(value, self.written) and repr(value) in self.written:
+                message = f"{which}: its argument {key} stands as Python writes it"
+                yield self.broken("CT101", "repr", message, arguments)
+                return
+        at = 0
+        for key in arguments:
+            found = self.written.find(key, at)
+            if found < 0 and key in self.written:
+                message = f"{which}: the keys of the arguments stand in another order"
+                yield self.broken("PS105", "sorted", message, arguments)
+                return
+            at = max(at, found)
 
     def lost(self, arguments: Any) -> list[str]:
         """Texts of the arguments that stand nowhere as they are."""
@@ -176,6 +196,12 @@ class _Message:
         if any(isinstance(value, str) and _loads_to(value, arguments) for value in self.values):
             return True
         return inner_json(dumped) in self.written and inner_json(dumped) != dumped
+
+
+def _dumped(value: Any, text: str) -> bool:
+    """Whether a value stands in a text as JSON, however it is spaced."""
+    spaced, tight = json.dumps(value, ensure_ascii=False), json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return spaced in text or tight in text
 
 
 def _loads_to(text: str, wanted: Any) -> bool:

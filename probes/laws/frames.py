@@ -61,7 +61,7 @@ def frames_of(subject: Subject) -> Frames:
     if plain is None:
         return found
     shift = len(plain.chat["messages"]) - len(turns)
-    if supports.assistant and shift + 4 in plain.places:
+    if supports.assistant and all(shift + i in plain.places for i in range(len(turns))):
         _markers(found, plain, shift)
         _count(found, plain)
     lead = [say("system", TEXTS[0])] if supports.system else []
@@ -84,9 +84,11 @@ def _prompt_of(subject: Subject, chat: Chat) -> Prompt | None:
 
 
 def _markers(found: Frames, plain: Prompt, shift: int) -> None:
-    """The first marker after an answer ends it, unless it is the one that opens the next turn."""
+    """The first marker after an answer ends it, unless it is the one that opens the next turn. Of two answers that
+    behind which more stands is looked at."""
     places = plain.places
-    after_answer = plain.text[places[shift + 1].end : places[shift + 2].start]
+    answers = [plain.text[places[shift + i].end : places[shift + i + 1].start] for i in (1, 3)]
+    after_answer = max(answers, key=lambda text: len(MARKER.findall(text)))
     after_user = plain.text[places[shift + 2].end : places[shift + 3].start]
     markers = MARKER.findall(after_answer)
     before_first = plain.text[: places[shift].start]
@@ -106,10 +108,9 @@ def _count(found: Frames, prompt: Prompt) -> None:
     for i, j in neighbours(prompt):
         pair = (messages[i]["role"], messages[j]["role"], "tools" in prompt.chat, i == 0)
         between = prompt.written(prompt.places[i].end, prompt.places[j].start)
-        if found.end is not None:
-            found.closes.setdefault(pair, between.count(found.end))
-        if found.opener is not None:
-            found.opens.setdefault(pair, between.count(found.opener))
+        for marker, counts in ((found.end, found.closes), (found.opener, found.opens)):
+            if marker is not None:
+                counts[pair] = max(counts.get(pair, 0), between.count(marker))
 
 
 def neighbours(prompt: Prompt) -> list[tuple[int, int]]:

@@ -26,6 +26,8 @@ def turns_closed(case: Case) -> Iterator[Break]:
         return
     yield from _pairs(case, whole, end, case.subject.frames.closes, "closed")
     yield from _calls(case, whole, end)
+    yield from _results(case, whole, end)
+    yield from _last(case, whole, end)
     twice = re.search(rf"{re.escape(end)}\s*{re.escape(end)}", whole.written(0, len(whole.text)))
     if twice is not None:
         line = whole.line_at(whole.text.find(end))
@@ -82,7 +84,9 @@ def _calls(case: Case, whole: Prompt, end: str) -> Iterator[Break]:
             continue
         between = whole.written(at, start)
         before = case.messages[i - 1]["role"] if i else "user"
-        opened_by = 0 if i in whole.places else frames.closes.get((before, "assistant", "tools" in case.chat, i == 1), 0)
+        opened_by = (
+            0 if i in whole.places else frames.closes.get((before, "assistant", "tools" in case.chat, i == 1), 0)
+        )
         if between.count(end) - opened_by >= 1 or OTHER_ENDS.search(between.replace(end, "")):
             continue
         yield Break(
@@ -97,12 +101,44 @@ def _calls(case: Case, whole: Prompt, end: str) -> Iterator[Break]:
         )
 
 
+def _results(case: Case, whole: Prompt, end: str) -> Iterator[Break]:
+    """The results of tools are closed before the assistant's turn is opened, where a user's text is."""
+    frames = case.subject.frames
+    closed = any(count for pair, count in frames.closes.items() if pair[:2] == ("user", "assistant"))
+    if not closed or frames.opener is None:
+        return
+    for i, j in neighbours(whole):
+        if case.messages[i]["role"] != "tool" or case.messages[j]["role"] == "tool":
+            continue
+        between = whole.written(whole.places[i].end, whole.places[j].start)
+        before = between.partition(frames.opener)[0]
+        if frames.opener in between and end not in before and not OTHER_ENDS.search(before):
+            message = f"after the results before message {j} the turn is not closed: {end!r} is missing"
+            line = whole.line_at(whole.places[i].end)
+            yield Break("turns-closed", "TL108", "results", message, whole.chat, end, between, line=line)
+
+
+def _last(case: Case, whole: Prompt, end: str) -> Iterator[Break]:
+    """The last message is closed before the generation prompt opens the next turn."""
+    frames, last = case.subject.frames, len(case.messages) - 1
+    closed = any(count for pair, count in frames.closes.items() if pair[:2] == ("user", "assistant"))
+    if not closed or frames.opener is None or last not in whole.places or case.messages[last]["role"] == "assistant":
+        return
+    tail = whole.written(whole.places[last].end, len(whole.text))
+    before = tail.partition(frames.opener)[0]
+    if frames.opener in tail and end not in before and not OTHER_ENDS.search(before):
+        message = f"the last message is not closed before generation starts: {end!r} is missing"
+        line = whole.line_at(whole.places[last].end)
+        yield Break("turns-closed", "TL108", "last", message, whole.chat, end, tail, line=line)
+
+
 def _end_before(whole: Prompt, index: int) -> int | None:
     return whole.places[index - 1].end if index - 1 in whole.places else None
 
 
 def generation_prompt(case: Case) -> Iterator[Break]:
     """Behind the same kind of message stands the same generation prompt, and nothing before it changes."""
+    yield from _ungated(case)
     if not case.points:
         return
     end = case.points[-1]
@@ -141,6 +177,21 @@ def generation_prompt(case: Case) -> Iterator[Break]:
             line=asked.line_at(parting(asked.text, bare.text)),
         )
     yield from _outside(case, asked, role)
+
+
+def _ungated(case: Case) -> Iterator[Break]:
+    """A finished conversation opens no further turn."""
+    whole, opener, last = case.whole, case.subject.frames.opener, len(case.messages) - 1
+    if whole is None or opener is None or case.messages[last]["role"] != "assistant" or last not in whole.places:
+        return
+    if case.messages[last].get("tool_calls"):
+        return
+    tail = whole.written(whole.places[last].end, len(whole.text))
+    if opener in tail:
+        message = "a turn is opened although no generation prompt was asked for"
+        expected = whole.text[: len(whole.text) - len(tail)] + tail.partition(opener)[0]
+        line = whole.line_at(len(whole.text))
+        yield Break("generation-prompt", "TR101", "ungated", message, whole.chat, expected, whole.text, line=line)
 
 
 def _outside(case: Case, asked: Prompt, role: str) -> Iterator[Break]:

@@ -45,6 +45,13 @@ def _report(report: FuzzReport) -> Iterator[str]:
             yield from _wrapped(f"{law.law}: {law.skipped}", "    ", "  ")
 
 
+def examples_text(report: FuzzReport, examples: Iterable[Counterexample]) -> str:
+    """Some of a report's counterexamples, or why there is none."""
+    if report.why is not None:
+        return f"{report.template}: not evaluated: {report.why}"
+    return "\n".join(line for example in examples for line in _example(report, example))
+
+
 def _head(report: FuzzReport) -> str:
     if report.why is not None:
         return f"{report.template}: not evaluated"

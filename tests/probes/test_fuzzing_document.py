@@ -1,0 +1,57 @@
+"""docs/fuzzing.md shows what happens: its examples run, and its table holds every law."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import pytest
+
+from probes.laws import LAWS
+from tests.bench.planted import family
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "fuzzing.md"
+TEXT = DOCUMENT.read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
+
+
+def run_pytest(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """pytest in a process of its own, with the plugin, whether or not this installation registers it."""
+    registered = any(entry.value == "probes.pytest_plugin" for entry in entry_points(group="pytest11"))
+    plugin = [] if registered else ["-p", "probes.pytest_plugin"]
+    command = [sys.executable, "-m", "pytest", *plugin, "-p", "no:cacheprovider", "-W", "error", *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(DOCUMENT.parents[1])}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_the_table_holds_every_law() -> None:
+    rows = [f"| `{law.name}` | {law.says} | {', '.join(law.codes)} |" for law in LAWS.values()]
+    table = re.search(r"^\| law \|.*\n\|---.*\n((?:\|.*\n)*)", TEXT, re.MULTILINE)
+    assert table is not None
+    assert table[1].splitlines() == rows
+
+
+@pytest.mark.parametrize("code", [code for code in blocks("python") if "chat_template" not in code])
+def test_python_examples_run(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code, str(DOCUMENT), "exec"), {})
+
+
+def test_the_projects_example_runs(tmp_path: Path) -> None:
+    """The table of pyproject.toml and the test with a law of its own, as they stand there."""
+    (tmp_path / "templates").mkdir()
+    (tmp_path / "templates" / "chatml.jinja").write_text(family("chatml")[0], encoding="utf-8")
+    (tmp_path / "pyproject.toml").write_text(blocks("toml")[0].replace("30", "10"), encoding="utf-8")
+    own = next(code for code in blocks("python") if "chat_template" in code)
+    (tmp_path / "test_own.py").write_text(own, encoding="utf-8")
+    done = run_pytest(tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    skipped = 6
+    assert re.search(rf"{1 + len(LAWS) - skipped} passed, {skipped} skipped", done.stdout), done.stdout
