@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 ROUNDS = 20
 """Rounds of the tool loop whose cost is measured."""
 REASONING_FIELDS = ("reasoning_content", "thinking", "reasoning")
-FORMS = (USUAL, Form(parts=True), Form(arguments="string"), Form(beside="missing"), Form(bare=True))
+FORMS = (USUAL, Form(parts="yes"), Form(arguments="string"), Form(beside="missing"), Form(bare=True))
 """Ways of asking, tried in turn: a template may want its contents or its arguments otherwise."""
 CONTEXT = 40
 
