@@ -35,11 +35,11 @@ class Case:
     flag: bool
     found: Judged
 
-    def look(self, messages: list[Any], tools: list[Any] | None = None, **variables: Any) -> Look:
-        return Look(self.template, messages, tools or [], variables)
+    def look(self, messages: list[Any], variables: dict[str, Any] | None = None) -> Look:
+        return Look(self.template, messages, [], variables or {})
 
     def calls(self, arguments: Any, calls: int = 1) -> Look:
-        return self.look(caps.tool_conversation(arguments, calls), caps.TOOLS)
+        return Look(self.template, caps.tool_conversation(arguments, calls), caps.TOOLS, {})
 
 
 def why_caps_differ(renders: Renders, name: str, flag: bool, verdicts: dict[str, Any], main: str) -> str | None:
@@ -148,7 +148,7 @@ def _preserve_reasoning(case: Case) -> str:
     answer = {"role": "assistant", "content": "Assistant message"}
     first, second = ({**answer, "reasoning_content": text} for text in (caps.REASONING, "Reasoning content"))
     switches = caps.preserve_reasoning_variables(enabled=True)
-    look = case.look([caps.USER, first, caps.USER, second, caps.USER], enable_thinking=True, **switches)
+    look = case.look([caps.USER, first, caps.USER, second, caps.USER], {"enable_thinking": True, **switches})
     if not look.succeeded:
         return _fails(look)
     return (
@@ -160,7 +160,7 @@ def _preserve_reasoning(case: Case) -> str:
 def _reasoning_effort(case: Case) -> str:
     if case.flag:
         return f"llama.cpp asks whether the variable is read: {case.found.reason}"
-    look = case.look([caps.USER], enable_thinking=True, **caps.reasoning_effort_variables("low"))
+    look = case.look([caps.USER], {"enable_thinking": True, **caps.reasoning_effort_variables("low")})
     return "in llama.cpp's own conversation the variable is not read" if look.succeeded else _fails(look)
 
 

@@ -27,7 +27,7 @@ SEPARATOR = 40
 """The longest ordinary text between two turns that is taken for one a client can stop at."""
 
 _PATHS = (RAW, LLAMA_RAW, APPLY, LLAMA_SERVER)
-_FORMS = (USUAL, USUAL.but(beside="null"), USUAL.but(arguments="string"), USUAL.but(parts=True))
+_FORMS = (USUAL, USUAL.but(beside="null"), USUAL.but(arguments="string"), USUAL.but(parts="yes"))
 
 _CONTROL = (
     r"<\|[^\s<>|]{1,60}\|?>"  # <|im_end|>, <|tool_call>
