@@ -5,8 +5,9 @@ from __future__ import annotations
 import codecs
 import sys
 import threading
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from jinjarun.dialects import dialect_named
 from jinjarun.errors import InputError, JinjarunError
@@ -21,11 +22,13 @@ from jinjarun.runtime.text import parts_of
 from jinjarun.syntax.parser import parse
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from datetime import datetime
     from types import FrameType
 
+    from jinjarun.runtime.text import Origin
     from jinjarun.runtime.trace import Trace
+
+T = TypeVar("T")
 
 FRAMES_PER_LEVEL = 4
 """Python frames that one level of a template's tree may take."""
@@ -77,8 +80,8 @@ class Template:
         self.source = source
         self.limits = limits if limits is not None else Limits()
         self._dialect = dialect_named(dialect)
-        self._tree = parse(source, self._dialect.syntax, self.limits)
-        self._program = self._compile(watched=False)
+        self._tree = self._guarded(lambda: parse(source, self._dialect.syntax, self.limits))
+        self._program = self._guarded(lambda: self._compile(watched=False))
         self._watched: Program | None = None
 
     @property
@@ -137,11 +140,19 @@ class Template:
         generations: bool = False,
     ) -> Rendered:
         """The text for exactly these variables, nothing added. `generations` is of transformers: llama.cpp has none."""
+        if not isinstance(context, Mapping):
+            raise InputError(f"a context is a mapping, not {type(context).__name__}", path="context")
         run = Run(self.limits, resolve_now(now), self._dialect.undefined, len(self._program.branches))
+        watched = spans or generations
         if generations:
             run.generations = Generations()
-        out = self._execute(context, run, watched=spans or generations)
-        return self._rendered(out, run, spans=spans)
+
+        def render() -> Rendered:
+            adopted = self._dialect.adopt(context, run, spans=watched)
+            out = self._run(adopted, run, self._watched_program() if watched else self._program)
+            return self._rendered(out, run, spans=spans)
+
+        return self._guarded(render)
 
     def trace_context(
         self, context: Mapping[str, Any], trace: Trace, *, now: datetime | float | None = None
@@ -149,10 +160,13 @@ class Template:
         """A render that fills `trace`: the context as it was adopted (whose objects the trace knows), the text, and
         the error where it failed."""
         run = Run(self.limits, resolve_now(now), self._dialect.undefined, len(self._program.branches), trace)
-        adopted = self._dialect.adopt(context, run, spans=True)
+        adopted = self._guarded(lambda: self._dialect.adopt(context, run, spans=True))
+
+        def render() -> str:
+            return self._rendered(self._run(adopted, run, self._watched_program()), run, spans=False).text
+
         try:
-            out = self._run(adopted, run, self._watched_program())
-            return adopted, self._rendered(out, run, spans=False).text, None
+            return adopted, self._guarded(render), None
         except JinjarunError as error:
             return adopted, None, error
 
@@ -162,17 +176,23 @@ class Template:
         return self._watched
 
     def _compile(self, *, watched: bool) -> Program:
+        return compile_template(self._tree, self._dialect, self.limits, watched=watched)
+
+    def _guarded(self, work: Callable[[], T]) -> T:
+        """What `work` gives, with room on the stack; what it raises leaves as an error of the tree, without the frames
+        that hold all it made."""
         _ROOM.take(self.limits)
         try:
-            return compile_template(self._tree, self._dialect, self.limits, watched=watched)
+            return work()
+        except Exception as error:
+            failure = converted(error)
         finally:
             _ROOM.leave()
-
-    def _execute(self, context: Mapping[str, Any], run: Run, *, watched: bool) -> list[str]:
-        if not hasattr(context, "items"):
-            raise InputError(f"a context is a mapping, not {type(context).__name__}", path="context")
-        adopted = self._dialect.adopt(context, run, spans=watched)
-        return self._run(adopted, run, self._watched_program() if watched else self._program)
+        failure.__context__ = None
+        try:
+            raise failure.with_traceback(None)
+        finally:
+            del failure  # the traceback holds this frame
 
     def _run(self, adopted: dict[str, Any], run: Run, program: Program) -> list[str]:
         env = Env(self._dialect.globals())
@@ -185,15 +205,9 @@ class Template:
         out = env.capture()
         if run.generations is not None:
             run.generations.top_level = out
-        _ROOM.take(self.limits)
         try:
             program.body(env)
-        except JinjarunError:
-            raise
-        except Exception as error:
-            raise converted(error) from None
         finally:
-            _ROOM.leave()
             run.root = None  # it refers back to the run: only the collector would find the output, and late
         return out
 
@@ -213,19 +227,20 @@ class Template:
 
     def _spans(self, out: list[str]) -> tuple[Span, ...]:
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        spans: list[Span] = []
         parts = [part for text in out for part in parts_of(text)]
-        at = 0
+        stretches: list[tuple[Origin, list[str]]] = []
         for i, (piece, origin) in enumerate(parts):
             text = decoder.decode(self._dialect.encode(piece), final=i == len(parts) - 1)
-            if not text:
-                continue
-            last = spans[-1] if spans else None
-            if last is not None and last.is_input == origin.is_input and last.origin == origin.place:
-                spans[-1] = Span(last.start, at + len(text), last.text + text, last.is_input, last.origin)
-            else:
-                spans.append(Span(at, at + len(text), text, origin.is_input, origin.place))
-            at += len(text)
+            if text and stretches and stretches[-1][0] == origin:
+                stretches[-1][1].append(text)
+            elif text:
+                stretches.append((origin, [text]))
+        spans: list[Span] = []
+        start = 0
+        for origin, texts in stretches:
+            text = "".join(texts)
+            spans.append(Span(start, start + len(text), text, origin.is_input, origin.place))
+            start += len(text)
         return tuple(spans)
 
 
@@ -257,7 +272,7 @@ class _Room:
         while frame is not None:
             depth += 1
             frame = frame.f_back
-        needed = depth + FRAMES_PER_LEVEL * limits.depth + SPARE_FRAMES
+        needed = depth + FRAMES_PER_LEVEL * (limits.depth + limits.data_depth) + SPARE_FRAMES
         with self._lock:
             current = sys.getrecursionlimit()
             if self._active == 0 or current != self._raised:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from jinjarun.errors import InputError
+from jinjarun.errors import QUOTE_LIMIT, InputError, quote
 from jinjarun.limits import utf8_size
 from jinjarun.runtime.text import Origin, Text
 
@@ -13,6 +13,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from jinjarun.runtime.run import Run
+
+
+_PATH_CHARS = 200
+"""Of a path into the data; what lies deeper shows where it begins and its last step."""
+_VALUE_BYTES = 64
+"""What a value counts as input besides its text: about the memory that it takes."""
 
 
 class Adopter:
@@ -31,13 +37,15 @@ class Adopter:
         for name, value in context.items():
             if type(name) is not str:
                 raise InputError("a variable's name must be a string", path=f"[{type(name).__name__}]")
-            result[self.string(name)] = self.value(value, name, 1)
+            path = _shown(name)
+            self.spend(_VALUE_BYTES + utf8_size(name), path)
+            result[self.string(name)] = self.value(value, path, 1)
         return result
 
     def value(self, value: Any, path: str, depth: int) -> Any:
         kind = type(value)
         if kind is str:
-            self.spend(len(value) if value.isascii() else utf8_size(value), path)
+            self.spend(utf8_size(value), path)
             text = self.string(value)
             return Text.of(text, Origin(is_input=True, place=path)) if self.spans else text
         if value is None or kind is bool:
@@ -50,13 +58,14 @@ class Adopter:
             if not math.isfinite(value):
                 raise InputError(f"{value} is no JSON at {path}: use null or a string", path=path)
             return value
+        if len(path) > _PATH_CHARS:
+            path = path[:_PATH_CHARS] + "..."
         if depth > self.limits.data_depth:
             raise InputError(
-                f"data nested deeper than {self.limits.data_depth} levels (or containing itself) at {path[:200]}",
-                path=path[:200],
+                f"data nested deeper than {self.limits.data_depth} levels (or containing itself) at {path}", path=path
             )
         if kind is list or kind is tuple:
-            self.spend(8 * len(value), path)
+            self.spend(_VALUE_BYTES * len(value), path)
             if len(value) > self.limits.items:
                 raise InputError(f"more than {self.limits.items:,} items at {path}", path=path)
             return [self.value(item, f"{path}[{i}]", depth + 1) for i, item in enumerate(value)]
@@ -65,18 +74,23 @@ class Adopter:
         raise InputError(f"{kind.__name__} is no plain JSON at {path}: convert it first", path=path)
 
     def object(self, value: dict[Any, Any], path: str, depth: int) -> dict[str, Any]:
-        self.spend(8 * len(value), path)
+        self.spend(_VALUE_BYTES * len(value), path)
         if len(value) > self.limits.items:
             raise InputError(f"more than {self.limits.items:,} keys at {path}", path=path)
         result = {}
         for key, item in value.items():
             if type(key) is not str:
                 raise InputError(f"a key of type {type(key).__name__} at {path}: JSON has strings only", path=path)
-            self.spend(len(key), path)
-            result[self.string(key)] = self.value(item, f"{path}.{key}", depth + 1)
+            self.spend(utf8_size(key), path)
+            result[self.string(key)] = self.value(item, f"{path}.{_shown(key)}", depth + 1)
         return result
 
     def spend(self, size: int, path: str) -> None:
         self.size += size
         if self.size > self.limits.input_bytes:
             raise InputError(f"more than {self.limits.input_bytes:,} bytes of input, at {path}", path=path)
+
+
+def _shown(key: str) -> str:
+    """A key as paths show it."""
+    return key if len(key) <= QUOTE_LIMIT and key.isprintable() else quote(key)

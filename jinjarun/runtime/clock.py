@@ -29,6 +29,7 @@ MONTHS = (
 )
 
 _DIRECTIVE = re.compile("%(-?)(.?)", re.DOTALL)
+_DIRECTIVE_STEPS = 4
 
 
 def resolve_now(now: datetime | float | None) -> datetime:
@@ -40,9 +41,9 @@ def resolve_now(now: datetime | float | None) -> datetime:
         return now
     try:
         return datetime.fromtimestamp(now, UTC)
-    except (TypeError, ValueError, OverflowError, OSError):
-        message = f"now must be a datetime or a Unix timestamp between the years 1 and 9999, not {quote(repr(now))}"
-        raise InputError(message, path="now") from None
+    except Exception:  # whatever an object of the caller's does when it is read as a number
+        message = "now must be a datetime or a Unix timestamp between the years 1 and 9999"
+        raise InputError(f"{message}; this {type(now).__name__} is neither", path="now") from None
 
 
 def _offset(moment: datetime) -> str:
@@ -106,6 +107,7 @@ def strftime(run: Run, format: Any, moment: datetime | None = None) -> str:
         raise TypeError(f"strftime takes a string, not {type(format).__name__}")
     if len(format) > run.limits.strftime_chars:
         raise run.exceeded("strftime_chars")
+    run.charge(_DIRECTIVE_STEPS * format.count("%"))
     moment = run.now if moment is None else moment
     return _DIRECTIVE.sub(lambda found: _written(found, moment), format)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jinjarun.errors import LimitExceeded, RenderError, SandboxViolation, TemplateSyntaxError, quote
-from jinjarun.limits import utf8_size
+from jinjarun.limits import STEP_BYTES, utf8_size
 from jinjarun.runtime.failures import located
 from jinjarun.runtime.macro import Macro
 from jinjarun.runtime.scope import Scope, target_names
@@ -34,6 +34,11 @@ BREAK, CONTINUE = 1, 2
 """What a statement returns when it leaves an iteration; all others return None."""
 
 SPECIAL = frozenset({"caller", "kwargs", "varargs"})
+
+_NAME_A_STEP = 64
+"""Characters of a name or a constant that take a step when it is found or compared; shorter ones are free."""
+_FRESH_A_STEP = 4
+"""Names that begin anew in an iteration, for one step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +72,7 @@ class _Compiler:
         self.loops = 0
         self.soft = False
         self.escaping: Closure | None = None
+        self.escaping_cost = 0
         self._exprs: dict[type, Callable[[Any], Closure]] = {
             nodes.Const: self.const,
             nodes.Name: self.name,
@@ -112,26 +118,29 @@ class _Compiler:
         return Program(body, self.deepest, self.branches, masked, frozenset(self.names))
 
     def expr(self, node: nodes.Expr) -> Closure:
-        self.cost += 1
-        self.depth += 1
-        if self.depth > self.deepest:
-            self.deepest = self.depth
-            if self.depth > self.limits.depth:
-                raise self._too_deep(node)
+        self.descend(node)
         closure = self._exprs[type(node)](node)
         self.depth -= 1
         return closure
 
     def stmt(self, node: nodes.Stmt) -> Closure:
+        self.descend(node)
+        closure = self._stmts[type(node)](node)
+        self.depth -= 1
+        return closure
+
+    def descend(self, node: nodes.Node) -> None:
+        """Enter a node of the tree: it costs a step and is a level below what holds it."""
         self.cost += 1
         self.depth += 1
         if self.depth > self.deepest:
             self.deepest = self.depth
             if self.depth > self.limits.depth:
                 raise self._too_deep(node)
-        closure = self._stmts[type(node)](node)
-        self.depth -= 1
-        return closure
+
+    def look_up(self, name: str) -> None:
+        """Pay for finding a long name again, which is compared with the one that was stored."""
+        self.cost += len(name) // _NAME_A_STEP
 
     def _too_deep(self, node: nodes.Node) -> LimitExceeded:
         allowed = self.limits.depth
@@ -229,7 +238,7 @@ class _Compiler:
         if size >= 16:
             run.string(size)
         if self.watched:
-            return join(out)
+            return join(run, out)
         text = "".join(out)
         if size >= 1_000_000 and not text.isascii() and utf8_size(text) > run.limits.string_bytes:
             raise run.exceeded("string_bytes")
@@ -264,9 +273,12 @@ class _Compiler:
                 except Exception as error:
                     raise located(error, node.value) from None
                 if type(result) is not Text:
+                    env.run.charge(len(result) // STEP_BYTES)
                     result = Text.of(str(result), origin)
-                elif any(part[1] is COMPUTED for part in result.parts):
-                    result = Text.joined((piece, origin if of is COMPUTED else of) for piece, of in result.parts)
+                else:
+                    env.run.charge(len(result.parts))
+                    if any(part[1] is COMPUTED for part in result.parts):
+                        result = Text.joined((piece, origin if of is COMPUTED else of) for piece, of in result.parts)
                 env.write(result)
 
             return output_watched
@@ -363,13 +375,17 @@ class _Compiler:
         iterable = self.expr(node.iterable)
         names = tuple(target_names(node.target))
         unpacked = isinstance(node.target, nodes.TupleExpr)
+        outer_cost, self.cost = self.cost, 1
         assign = self.target(node.target)
+        item_cost, self.cost = self.cost, outer_cost
         outer_soft, self.soft = self.soft, False
         outer_names, self.names = self.names, set()
         outer_jumps = self.jumps
 
         scope = self.enter([], names)
+        outer_cost, self.cost = self.cost, item_cost
         test = None if node.test is None else self.condition(node.test)
+        test_cost, self.cost = self.cost, outer_cost
         self.leave(scope)
 
         scope = self.enter(node.body, names)
@@ -382,6 +398,7 @@ class _Compiler:
         masked = self.leave(scope)
         uses_loop = "loop" in self.names or node.recursive
         fresh = tuple(name for name in scope.stores if name not in names) if dialect.scoped_blocks else ()
+        item_cost += len(fresh) // _FRESH_A_STEP
         self.names |= outer_names
         self.jumps = outer_jumps
 
@@ -401,14 +418,14 @@ class _Compiler:
             before = {name: inner.get(name, _NOTHING) for name in fresh}
             items = dialect.iterate(run, value, unpacked=unpacked)
             if test is not None:
-                items = _filtered(items, env, assign, test)
+                items = _filtered(items, env, assign, test, test_cost)
                 if not dialect.lazy_loops:
                     items = list(items)
             visited = False
             for item in dialect.loop(run, items, recurse, depth) if uses_loop else items:
                 if uses_loop:
                     item, inner["loop"] = item
-                run.steps -= 1
+                run.steps -= item_cost
                 for name, old in before.items():
                     if old is _NOTHING:
                         inner.pop(name, None)
@@ -478,6 +495,7 @@ class _Compiler:
         if isinstance(node, nodes.Name):
             name = node.name
             self.scope.store(name)
+            self.look_up(name)
 
             def assign(env: Env, value: Any) -> None:
                 env[name] = value
@@ -494,6 +512,7 @@ class _Compiler:
             return assign_each
         if isinstance(node, nodes.GetAttr):
             owner = self.expr(node.value)
+            self.look_up(node.name)
             name, set_attribute = node.name, self.dialect.set_attribute
 
             def assign_attribute(env: Env, value: Any) -> None:
@@ -564,8 +583,10 @@ class _Compiler:
 
     def filters(self, node: nodes.Filter) -> Callable[[Env, Any], Any]:
         """A chain of filters as a function of the text that goes in."""
+        self.descend(node)
         inner = self.filters(node.value) if isinstance(node.value, nodes.Filter) else None
         apply = self.filter_function(node)
+        self.depth -= 1
 
         def filters(env: Env, value: Any) -> Any:
             return apply(env, value if inner is None else inner(env, value))
@@ -586,15 +607,16 @@ class _Compiler:
         outer_names, self.names = self.names, set()
         params = tuple(parameter.name for parameter in parameters)
         defaults: dict[str, Closure] = {}
-        cost = self.cost
+        outer_cost, self.cost = self.cost, len(parameters)
         for parameter in parameters:
+            self.look_up(parameter.name)
             if parameter.default is not None:
                 defaults[parameter.name] = self.expr(parameter.default)
-        self.cost = cost
+        cost, self.cost = self.cost, outer_cost
         closure, height, masked = self.function_body(body, params)
         special = SPECIAL & self.names
         self.names |= outer_names
-        return Macro(name, params, defaults, closure, self.finish, height, frozenset(special), tuple(masked))
+        return Macro(name, params, defaults, closure, self.finish, height, cost, frozenset(special), tuple(masked))
 
     def call_block(self, node: nodes.CallBlock) -> Closure:
         caller = self.function("caller", node.parameters, node.body)
@@ -667,9 +689,11 @@ class _Compiler:
         Filters do not know of it, and text that is captured inside counts as unescaped; no chat template is known to
         use this tag.
         """
-        outer, self.escaping = self.escaping, self.expr(node.enabled)
+        outer, before = (self.escaping, self.escaping_cost), self.cost
+        self.escaping = self.expr(node.enabled)
+        self.escaping_cost = self.cost - before
         body = self.body(node.body)
-        self.escaping = outer
+        self.escaping, self.escaping_cost = outer
         return body
 
     def escaped(self, value: Closure) -> Closure:
@@ -677,6 +701,7 @@ class _Compiler:
         escaping, escape = self.escaping, self.dialect.filter("escape")
         if escaping is None or escape is None:
             return value
+        self.cost += self.escaping_cost
         enabled, apply = escaping, escape
         return lambda env: apply(env.run, value(env)) if enabled(env) else value(env)
 
@@ -732,6 +757,7 @@ class _Compiler:
         name = node.name
         self.scope.load(name)
         self.names.add(name)
+        self.look_up(name)
         if self.watched:
 
             def watched_name(env: Env) -> Any:
@@ -868,6 +894,7 @@ class _Compiler:
 
     def compare_with_string(self, first: Closure, op: str, string: str) -> Closure:
         self.cost += 1
+        self.look_up(string)
         operate = self.dialect.binary[op]
         if op == "==":
 
@@ -897,6 +924,7 @@ class _Compiler:
     def get_attr(self, node: nodes.GetAttr) -> Closure:
         value = self.expr(node.value)
         name = node.name
+        self.look_up(name)
         attribute = self.dialect.attribute
 
         if self.watched or name in self.dialect.dict_methods or name.startswith("_"):
@@ -919,6 +947,7 @@ class _Compiler:
         index = self.expr(node.index)
         if isinstance(node.index, nodes.Const) and type(node.index.value) is str and not self.watched:
             key = self.dialect.literal(node.index.value)
+            self.look_up(key)
 
             def get_key(env: Env) -> Any:
                 owner = value(env)
@@ -1094,11 +1123,11 @@ def _is_constant(node: nodes.Expr) -> bool:
     return isinstance(node, nodes.Const)
 
 
-def _filtered(items: Any, env: Env, assign: Callable[[Env, Any], None], test: Closure) -> Any:
-    """The items for which `test` holds, one at a time."""
+def _filtered(items: Any, env: Env, assign: Callable[[Env, Any], None], test: Closure, cost: int) -> Any:
+    """The items for which `test` holds, one at a time; to ask takes `cost` steps."""
     inner = env.child()
     for item in items:
-        env.run.charge(1)
+        env.run.charge(cost)
         assign(inner, item)
         if test(inner):
             yield item

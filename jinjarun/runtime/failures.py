@@ -12,14 +12,15 @@ if TYPE_CHECKING:
 
 def located(error: Exception, node: Node) -> JinjarunError:
     """`error` as one of the tree that says where it happened; the innermost place wins."""
-    if not isinstance(error, JinjarunError):
-        error = converted(error)
-    if error.line is None:
-        error.line, error.column = node.line, node.column
-    return error
+    located = converted(error)
+    if located.line is None:
+        located.line, located.column = node.line, node.column
+    return located
 
 
 def converted(error: Exception) -> JinjarunError:
+    if isinstance(error, JinjarunError):
+        return error
     if isinstance(error, RecursionError):
         return LimitExceeded("the host's stack was too small for this template", limit="depth", allowed=0)
     if isinstance(error, MemoryError):

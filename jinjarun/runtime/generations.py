@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import islice
-
 
 class Generations:
     """The places of one render's blocks, as transformers 5.24 finds them (chat_template_utils, AssistantTracker).
@@ -26,6 +24,6 @@ class Generations:
 
     def note(self, text: str) -> None:
         """A block is done; its text is not written yet."""
-        self._length += sum(map(len, islice(self.top_level, self._counted, None)))
+        self._length += sum(map(len, self.top_level[self._counted :]))
         self._counted = len(self.top_level)
         self.spans.append((self._length, self._length + len(text)))

@@ -17,8 +17,9 @@ class Macro:
     """`name(parameters)`: renders `body` in a scope of its own and gives its text.
 
     `defaults` has a closure for each parameter that has one, by name. `height` is the depth of the body's tree, which
-    counts against the depth limit while the macro is active. `special` holds those of "caller", "kwargs" and "varargs"
-    that the body reads. `env` are the variables that the body sees; None: those where it is called.
+    counts against the depth limit while the macro is active; `cost` is the steps that parameters and defaults take in
+    each call. `special` holds those of "caller", "kwargs" and "varargs" that the body reads. `env` are the variables
+    that the body sees; None: those where it is called.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Macro:
     body: Callable[[Env], Any]
     finish: Callable[[Env, list[str]], str]
     height: int
+    cost: int
     special: frozenset[str]
     masked: tuple[str, ...]
     env: Env | None = None
@@ -44,6 +46,7 @@ class Macro:
         run.depth += self.height
         if run.depth > run.limits.depth:
             raise run.exceeded("depth")
+        run.charge(self.cost)
         env = (calling if self.env is None else self.env).child()
         for name in self.masked:
             env.pop(name, None)

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from jinjarun.runtime.run import Run
 
 
+_VARIABLES_A_STEP = 4
+"""Variables that are copied for one step: a scope may be kept by what is defined in it, so this bounds memory too."""
+
+
 class Env(dict[str, Any]):
     """The variables in sight, the render they belong to, and where output goes. A name not there is undefined."""
 
@@ -32,7 +36,7 @@ class Env(dict[str, Any]):
     def child(self) -> Env:
         """A scope inside this one."""
         run = self.run
-        run.steps -= len(self) >> 4
+        run.steps -= len(self) // _VARIABLES_A_STEP
         env = Env(self)
         env.run = run
         env.out = self.out
@@ -56,7 +60,7 @@ class Scope:
         self.parameters: set[str] = set()
         self._stored: set[str] = set()
         self._loaded: set[str] = set()
-        _collect(body, self.stores, always=True)
+        _collect(body, self.stores)
 
     def load(self, name: str) -> None:
         """A name is read here, in the order of the source."""
@@ -86,29 +90,55 @@ class Scope:
         return False
 
 
-def _collect(body: list[nodes.Stmt], stores: dict[str, bool], *, always: bool) -> None:
+def _collect(body: list[nodes.Stmt], stores: dict[str, bool]) -> None:
     for stmt in body:
-        if isinstance(stmt, (nodes.Set, nodes.SetBlock)):
-            for name in target_names(stmt.target):
-                stores[name] = stores.get(name, False) or always
-        elif isinstance(stmt, nodes.Macro):
-            stores[stmt.name] = stores.get(stmt.name, False) or always
-        elif isinstance(stmt, nodes.If):
-            _collect_branches(stmt, stores, always=always)
+        if isinstance(stmt, nodes.If):
+            _collect_branches(stmt, stores)
         elif isinstance(stmt, nodes.Autoescape):
-            _collect(stmt.body, stores, always=always)
+            _collect(stmt.body, stores)
+        else:
+            for name in _assigned(stmt):
+                stores[name] = True
 
 
-def _collect_branches(stmt: nodes.If, stores: dict[str, bool], *, always: bool) -> None:
+def _collect_branches(stmt: nodes.If, stores: dict[str, bool]) -> None:
     # Jinja2 counts three ways through an `if`: its body, all of its elifs together, and its else.
-    ways: list[dict[str, bool]] = [{}, {}, {}]
-    _collect(stmt.branches[0].body, ways[0], always=True)
-    for branch in stmt.branches[1:]:
-        _collect(branch.body, ways[1], always=True)
-    _collect(stmt.otherwise or [], ways[2], always=True)
-    for name in [name for way in ways for name in way]:
-        everywhere = all(name in way for way in ways)
-        stores[name] = stores.get(name, False) or (always and everywhere)
+    first, *others = [_names(branch.body) for branch in stmt.branches]
+    ways = [first, _union(others), _names(stmt.otherwise or [])]
+    everywhere = [name for name in min(ways, key=len) if all(name in way for way in ways)]
+    for name in _union(ways):
+        stores.setdefault(name, False)
+    stores.update(dict.fromkeys(everywhere, True))
+
+
+def _names(body: list[nodes.Stmt]) -> set[str]:
+    """What `body` may assign, whichever way it goes."""
+    here: set[str] = set()
+    parts = [here]
+    for stmt in body:
+        if isinstance(stmt, nodes.If):
+            parts += [_names(branch.body) for branch in stmt.branches]
+            parts.append(_names(stmt.otherwise or []))
+        elif isinstance(stmt, nodes.Autoescape):
+            parts.append(_names(stmt.body))
+        else:
+            here.update(_assigned(stmt))
+    return _union(parts)
+
+
+def _union(parts: list[set[str]]) -> set[str]:
+    """All in one. The largest takes in the others, so that names move up from deep inside for next to nothing."""
+    largest = max(parts, key=len, default=set())
+    for part in parts:
+        if part is not largest:
+            largest |= part
+    return largest
+
+
+def _assigned(stmt: nodes.Stmt) -> list[str]:
+    if isinstance(stmt, (nodes.Set, nodes.SetBlock)):
+        return target_names(stmt.target)
+    return [stmt.name] if isinstance(stmt, nodes.Macro) else []
 
 
 def target_names(target: nodes.Expr) -> list[str]:

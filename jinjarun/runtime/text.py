@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from jinjarun.runtime.run import Run
+
 
 class Origin(NamedTuple):
     """Where a piece of text stems from: `place` is "line 12" of the template, or a path as "messages[1].content"."""
@@ -29,8 +31,9 @@ COMPUTED = Origin(is_input=False, place="")
 class Text(str):
     """A str made of `parts`, each a piece and its Origin; the pieces joined are the string."""
 
-    __slots__ = ("parts",)
+    __slots__ = ("_origin", "parts")
     parts: tuple[tuple[str, Origin], ...]
+    _origin: Origin
 
     @classmethod
     def of(cls, text: str, origin: Origin) -> Text:
@@ -45,40 +48,63 @@ class Text(str):
         self.parts = kept
         return self
 
+    @property
+    def origin(self) -> Origin:
+        """Of a string rebuilt from this one: an input's only if all parts are."""
+        try:
+            return self._origin
+        except AttributeError:
+            first = self.parts[0][1] if self.parts else Origin(is_input=True, place="")
+            self._origin = next((origin for _, origin in self.parts if not origin.is_input), first)
+            return self._origin
+
 
 def parts_of(text: str) -> tuple[tuple[str, Origin], ...]:
     return text.parts if type(text) is Text else ((str(text), COMPUTED),)
 
 
-def join(texts: Iterable[str]) -> Text:
-    """The texts one after the other, all parts kept."""
+def join(run: Run, texts: Iterable[str]) -> Text:
+    """The texts one after the other, all parts kept, a step each."""
     parts: list[tuple[str, Origin]] = []
     for text in texts:
-        parts += parts_of(text)
+        more = parts_of(text)
+        run.charge(len(more))
+        parts += more
     return Text.joined(parts)
 
 
-def map_parts(function: Callable[[str], str], text: str) -> str:
+def repeat(run: Run, text: str, times: int) -> str:
+    """`text * times`, all parts kept, a step each."""
+    if type(text) is not Text or not text:
+        return text * times
+    run.charge(len(text.parts) * max(times, 0))
+    return Text.joined(text.parts * times)
+
+
+def map_parts(run: Run, function: Callable[[str], str], text: str) -> str:
     """`function` on each part by itself, as llama.cpp changes case; on a plain str just `function(text)`."""
     if type(text) is not Text:
         return function(text)
+    run.charge(len(text.parts))
     return Text.joined((function(piece), origin) for piece, origin in text.parts)
 
 
-def strip_parts(text: str, chars: str, *, left: bool, right: bool) -> str:
+def strip_parts(run: Run, text: str, chars: str, *, left: bool, right: bool) -> str:
     """`text` without leading and trailing `chars`, part by part from the ends."""
     if type(text) is not Text:
         if left and right:
             return text.strip(chars)
         return text.lstrip(chars) if left else text.rstrip(chars)
-    parts = list(text.parts)
+    run.charge(len(text.parts))
+    parts = list(text.parts[::-1])
     while left and parts:
-        piece, origin = parts[0]
+        piece, origin = parts[-1]
         piece = piece.lstrip(chars)
         if piece:
-            parts[0] = (piece, origin)
+            parts[-1] = (piece, origin)
             break
-        del parts[0]
+        del parts[-1]
+    parts.reverse()
     while right and parts:
         piece, origin = parts[-1]
         piece = piece.rstrip(chars)
@@ -91,10 +117,4 @@ def strip_parts(text: str, chars: str, *, left: bool, right: bool) -> str:
 
 def derived(result: str, source: str) -> str:
     """`result`, rebuilt from `source`: one part, input only if all of the source was."""
-    if type(source) is not Text:
-        return result
-    origins = [origin for _, origin in source.parts]
-    if all(origin.is_input for origin in origins):
-        place = origins[0].place if origins else ""
-        return Text.of(result, Origin(is_input=True, place=place))
-    return Text.of(result, next(origin for origin in origins if not origin.is_input))
+    return Text.of(result, source.origin) if type(source) is Text else result

@@ -21,8 +21,9 @@ GREEDY = {
     "output_bytes": "{% set s = 'x' * 3000000 %}{{ s }}{{ s }}",
     "items": "{% for i in range(100001) %}{% endfor %}",
     "depth": "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
-    "data_depth": "{% set ns = namespace(a=[]) %}{% for i in range(200) %}{% set ns.a = [ns.a] %}{% endfor %}{{ ns.a }}",
-    "strftime_chars": "{{ strftime_now('%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d') }}",
+    "data_depth": "{% set ns = namespace(a=[]) %}{% for i in range(200) %}{% set ns.a = [ns.a] %}{% endfor %}"
+    "{{ ns.a }}",
+    "strftime_chars": "{{ strftime_now('%d' * 33) }}",
 }
 
 

@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jinjarun import Template
+from jinjarun import Limits, Template
+from jinjarun.runtime.clock import resolve_now
+from jinjarun.runtime.run import Run
 from jinjarun.runtime.text import Origin, Text, derived, map_parts, strip_parts
 
 BOTH = ("transformers", "llama.cpp")
@@ -72,10 +74,11 @@ def test_spans_concatenate_to_the_text(dialect: str, x: str, y: str, name: str) 
 
 
 def test_parts() -> None:
+    run = Run(Limits(), resolve_now(0))
     text = Text.joined([("  a", LITERAL), ("b ", INPUT), (" ", LITERAL)])
-    assert strip_parts(text, " ", left=True, right=True) == "ab"
-    assert strip_parts(text, " ", left=True, right=True).parts == (("a", LITERAL), ("b", INPUT))  # type: ignore[attr-defined]
-    assert map_parts(str.upper, text).parts[1] == ("B ", INPUT)  # type: ignore[attr-defined]
+    assert strip_parts(run, text, " ", left=True, right=True) == "ab"
+    assert strip_parts(run, text, " ", left=True, right=True).parts == (("a", LITERAL), ("b", INPUT))  # type: ignore[attr-defined]
+    assert map_parts(run, str.upper, text).parts[1] == ("B ", INPUT)  # type: ignore[attr-defined]
     assert derived("z", Text.of("b", INPUT)).parts == (("z", INPUT),)  # type: ignore[attr-defined]
     assert derived("z", text).parts[0][1].is_input is False  # type: ignore[attr-defined]
     assert type(derived("z", "plain")) is str

@@ -54,6 +54,9 @@ BUILTINS: dict[type, dict[str, Callable[..., Any]]] = {
 }
 """By type of value, what may follow a dot or a pipe. Functions have nothing."""
 
+_COPIES_A_STEP, _PAIRS_A_STEP = 16, 2
+"""Items of a list, and pairs of an object, that are set aside for a loop in one step."""
+
 ALIASES = {"count": "length", "d": "default", "e": "escape", "trim": "strip"}
 COERCED = frozenset({"capitalize", "lower", "replace", "strip", "title", "upper", "wordcount"})
 """Filters that, written without arguments, first make a string of what is not one."""
@@ -108,7 +111,7 @@ class LlamaCpp(Dialect):
             pieces: list[str] = []
             self._gather(run, value, pieces, 1)
             run.string(sum(map(len, pieces)))
-            return join(pieces) if any(type(piece) is Text for piece in pieces) else "".join(pieces)
+            return join(run, pieces) if any(type(piece) is Text for piece in pieces) else "".join(pieces)
         return as_string(run, value) if isinstance(value, (str, int, float)) else ""
 
     def _gather(self, run: Run, value: Any, pieces: list[str], depth: int) -> None:
@@ -144,7 +147,7 @@ class LlamaCpp(Dialect):
             return UNDEFINED
         result: Any = UNDEFINED
         if isinstance(value, dict):
-            result = value.get(check_key(run, key), UNDEFINED)
+            result = value.get(check_key(run, key, len(value)), UNDEFINED)
             if isinstance(result, Undefined):
                 result = self._bound(run, value, as_string(run, key))
         elif isinstance(value, (str, *ARRAY)):
@@ -193,13 +196,10 @@ class LlamaCpp(Dialect):
         raise RenderError(f"Callee is not a function: got {type_name(callee)}")
 
     def bind(self, macro: Macro, env: Env, calling: Env, args: list[Any], kwargs: dict[str, Any]) -> None:
+        named = {arg.name: arg.value for arg in reversed(args) if type(arg) is Keyword}
         for i, name in enumerate(macro.parameters):
             if i < len(args):
-                value: Any = UNDEFINED
-                for arg in args:
-                    if type(arg) is Keyword and arg.name == name:
-                        value = arg.value
-                        break
+                value = named.get(name, UNDEFINED)
                 if isinstance(value, Undefined) and type(args[i]) is not Keyword:
                     value = args[i]
             elif name in macro.defaults:
@@ -216,7 +216,10 @@ class LlamaCpp(Dialect):
         value[from_text(name)] = new
 
     def make_dict(self, run: Run, pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
-        return {check_key(run, key): value for key, value in pairs}
+        result: dict[Any, Any] = {}
+        for key, value in pairs:
+            result[check_key(run, key, len(result))] = value
+        return result
 
     def iterate(self, run: Run, value: Any, *, unpacked: bool) -> Iterable[Any]:
         if run.trace is not None:
@@ -226,8 +229,10 @@ class LlamaCpp(Dialect):
         if isinstance(value, dict):
             if run.trace is not None:
                 run.trace.operate(value, "object_access")
+            run.charge(len(value) // (_PAIRS_A_STEP if unpacked else _COPIES_A_STEP))
             return list(value.items()) if unpacked else list(value)
         if isinstance(value, ARRAY):
+            run.charge(len(value) // _COPIES_A_STEP)
             return list(value)
         raise RenderError(f"Expected iterable or object type in for loop: got {type_name(value)}")
 
@@ -236,6 +241,7 @@ class LlamaCpp(Dialect):
             raise RenderError(f"Cannot unpack non-iterable type: {type_name(value)}")
         if len(value) != count:
             raise RenderError(f"Too {'few' if len(value) < count else 'many'} items to unpack")
+        run.charge(count)
         return list(value)
 
     def loop(

@@ -16,7 +16,7 @@ from jinjarun.dialects.llamacpp.shared import (
 from jinjarun.dialects.llamacpp.sorting import std_sort
 from jinjarun.dialects.llamacpp.tests import TESTS
 from jinjarun.dialects.llamacpp.values import UNDEFINED, Keyword, Undefined, as_int, as_string, check_key, ordered
-from jinjarun.errors import RenderError
+from jinjarun.errors import RenderError, quote
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,9 +70,9 @@ def _selecting(*, reject: bool) -> Callable[..., list[Any]]:
         if len(args) == 2:
             return [item for item in items if bool(get_attribute(run, item, attribute, UNDEFINED)) != reject]
         name, operand = (args[1], args[2]) if len(args) == 3 else (as_string(run, args[2]), args[3])
-        test = TESTS.get(str(name))
+        test = TESTS.get(name)
         if test is None:
-            raise RenderError(f"selectattr: unknown test '{str(name)[:100]}'")
+            raise RenderError(f"unknown test {quote(name)!r}")
         if len(args) == 3:
             return [item for item in items if bool(test(run, item, operand)) != reject]
         return [
@@ -221,7 +221,7 @@ ARRAYS: dict[str, Callable[..., Any]] = {
 def _get(run: Run, *args: Any) -> Any:
     count(args, 2, 3)
     types(args, dict, str)
-    return args[0].get(check_key(run, args[1]), args[2] if len(args) == 3 else None)
+    return args[0].get(check_key(run, args[1], len(args[0])), args[2] if len(args) == 3 else None)
 
 
 def _keys(run: Run, *args: Any) -> list[Any]:

@@ -19,7 +19,7 @@ from jinjarun.dialects.llamacpp.values import (
     type_name,
 )
 from jinjarun.errors import RenderError
-from jinjarun.runtime.text import Text, join
+from jinjarun.runtime.text import Text, join, repeat
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,7 +39,7 @@ def is_member(run: Run, needle: Any, haystack: Any) -> bool:
         run.charge(len(haystack) >> 4)
         return str.__contains__(haystack, needle)
     if isinstance(haystack, dict):
-        return check_key(run, needle) in haystack
+        return check_key(run, needle, len(haystack)) in haystack
     raise RenderError(f"'in' needs something to look in, got {type_name(haystack)}")
 
 
@@ -56,7 +56,7 @@ def _concat(run: Run, left: str, right: str) -> str:
     if size >= 16:
         run.string(size)
     if type(left) is Text or type(right) is Text:
-        return join((left, right))
+        return join(run, (left, right))
     return left + right
 
 
@@ -113,8 +113,7 @@ def _repeat(run: Run, text: str, times: int) -> str:
     if times <= 0:
         return ""
     run.string(len(text) * times)
-    run.charge(times if type(text) is Text else 0)
-    return join([text] * times) if type(text) is Text else text * times
+    return repeat(run, text, times)
 
 
 def _divide(_run: Run, left: Any, right: Any) -> float:

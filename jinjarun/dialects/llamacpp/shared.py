@@ -92,7 +92,7 @@ def get_attribute(run: Run, value: Any, attribute: Any, default: Any) -> Any:
             return value[at] if 0 <= at < len(value) else default
         return default
     if isinstance(value, dict):
-        return value.get(check_key(run, attribute), default)
+        return value.get(check_key(run, attribute, len(value)), default)
     return default
 
 
@@ -106,7 +106,7 @@ def to_object(run: Run, *args: Any) -> dict[Any, Any]:
         for pair in first:
             if not (isinstance(pair, ARRAY) and len(pair) == 2):
                 raise RenderError(f"dict() takes pairs, not {type_name(pair)}")
-            result[check_key(run, pair[0])] = pair[1]
+            result[check_key(run, pair[0], len(result))] = pair[1]
     elif isinstance(first, dict):
         run.items(len(first))
         result.update(first)

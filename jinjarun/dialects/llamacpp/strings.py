@@ -38,11 +38,17 @@ def _title(text: str) -> str:
     return _WORD.sub(lambda match: _capitalize(match[0]), text)
 
 
-def _by_part(function: Callable[[str], str]) -> Callable[..., str]:
+def _words(text: str) -> int:
+    """About how many words there are, counted fast."""
+    return sum(map(text.count, SPACES))
+
+
+def _by_part(function: Callable[[str], str], cost: Callable[[str], int] = lambda _: 0) -> Callable[..., str]:
     def builtin(run: Run, *args: Any) -> str:
         types(args, str)
         run.string(len(args[0]))
-        return map_parts(function, args[0])
+        run.charge(cost(args[0]))
+        return map_parts(run, function, args[0])
 
     return builtin
 
@@ -51,9 +57,9 @@ def _stripping(*, left: bool, right: bool) -> Callable[..., str]:
     def builtin(run: Run, *args: Any) -> str:
         types(args, str)
         chars = keyword_or_position(args, "chars", 1)
-        run.charge(len(args[0]) >> 4)
         wanted = SPACES if isinstance(chars, Undefined) else str(as_string(run, chars))
-        return strip_parts(args[0], wanted, left=left, right=right)
+        run.charge((len(args[0]) >> 4) + (len(args[0]) * len(wanted) >> 8))
+        return strip_parts(run, args[0], wanted, left=left, right=right)
 
     return builtin
 
@@ -85,6 +91,8 @@ def _splitting(*, from_right: bool) -> Callable[..., list[str]]:
             raise RenderError("empty separator")
         limit = as_int(args[2]) if len(args) > 2 else -1
         run.string(len(text))
+        if from_right:  # Python searches backwards in as many steps as both lengths multiplied
+            run.charge(len(text) * len(separator) >> 10)
         run.items(str.count(text, separator) + 1)
         split = str.rsplit if from_right else str.split
         pieces: list[str] = split(str(text), separator, limit if limit >= 0 else -1)
@@ -111,15 +119,16 @@ def _format(run: Run, *args: Any) -> str:
     types(args, str)
     parts: list[tuple[str, Origin]] = []
     text = args[0]
-    of_text = derived("", text)
-    origin = of_text.parts[0][1] if type(of_text) is Text else COMPUTED
+    origin = text.origin if type(text) is Text else COMPUTED
     size, at = 0, 0
+    run.charge(str.count(text, "{"))
     for number, literal in enumerate(str.split(text, "{")):
         if number:
             if not literal.startswith("}"):
                 not_implemented("format with anything but {}")
             at += 1
             filled = as_string(run, position(args, at))
+            run.charge(len(parts_of(filled)))
             parts += parts_of(filled)
             size += len(filled)
             literal = literal[1:]
@@ -219,7 +228,7 @@ def _default(_run: Run, *args: Any) -> Any:
 def _slice(run: Run, *args: Any) -> str:
     types(args, str, int)
     start, stop, step = slice_bounds(args)
-    return derived("".join(take_slice(run, str(args[0]), start, stop, step)), args[0])
+    return derived("".join(take_slice(run, args[0], start, stop, step)), args[0])
 
 
 def _indent(run: Run, *args: Any) -> str:
@@ -238,6 +247,7 @@ def _indent(run: Run, *args: Any) -> str:
     else:
         margin = str(width) if isinstance(width, str) else "    "
         run.string(len(text) + (text.count("\n") + 1) * len(margin))
+    run.charge(text.count("\n"))
     lines_of_text = text.split("\n")
     ends_in_newline = text.endswith("\n")
     if ends_in_newline or not text:
@@ -281,7 +291,7 @@ STRING: dict[str, Callable[..., Any]] = {
     "startswith": _startswith,
     "string": _string,
     "strip": _stripping(left=True, right=True),
-    "title": _by_part(_title),
+    "title": _by_part(_title, _words),
     "tojson": to_json_filter,
     "upper": _by_part(_upper),
 }

@@ -78,7 +78,7 @@ def _in(run: Run, *args: Any) -> bool:
 
 def _test(_run: Run, *args: Any) -> bool:
     types(args, str)
-    return str(args[0]) in TESTS
+    return args[0] in TESTS
 
 
 def _sameas(_run: Run, *args: Any) -> bool:

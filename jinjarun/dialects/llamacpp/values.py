@@ -186,10 +186,12 @@ def _write_repr(run: Run, value: Any, pieces: list[str], depth: int) -> None:
             _write_repr(run, item, pieces, depth + 1)
         pieces.append("}")
     elif isinstance(value, Undefined):
+        run.charge(len(value.hint) >> 4)
         pieces.append(f"Undefined (hint: '{value.hint}')" if value.hint else "Undefined")
     elif value is None or isinstance(value, (int, float)):
         pieces.append(as_string(run, value))
     else:
+        run.charge(len(value.name) >> 4)
         pieces.append(f"Function<{value.name}>(")
         for this in getattr(value, "this", ()):
             _write_repr(run, this, pieces, depth + 1)
@@ -238,7 +240,9 @@ def to_json(run: Run, value: Any, indent: int, item_separator: str, key_separato
             for i, (key, item) in enumerate(members):
                 pieces.append(inside)
                 if opening == "{":
-                    pieces.append(_json_string(as_string(run, key)))
+                    name = as_string(run, key)
+                    run.charge(len(name) >> 4)
+                    pieces.append(_json_string(name))
                     pieces.append(key_separator)
                 write(item, level + 1)
                 if i < len(members) - 1:
@@ -263,23 +267,29 @@ def ascii_json(run: Run, text: str) -> str:
 # ----------------------------------------------------------------------------------------------------------- comparing
 
 
-def is_hashable(run: Run, value: Any) -> bool:
+def is_hashable(run: Run, value: Any, depth: int = 0) -> bool:
     run.charge(1)
+    if depth > run.limits.data_depth:
+        raise run.exceeded("data_depth")
     if isinstance(value, dict):
-        return all(is_constant(run, item) for item in value.values())
+        return all(is_constant(run, item, depth + 1) for item in value.values())
     if isinstance(value, (list, tuple)):
-        return all(is_constant(run, item) for item in value)
+        return all(is_constant(run, item, depth + 1) for item in value)
     return value is None or isinstance(value, (str, int, float))
 
 
-def is_constant(run: Run, value: Any) -> bool:
+def is_constant(run: Run, value: Any, depth: int = 0) -> bool:
     """Immutable and hashable: what may be a key, or stand in a container that can be compared."""
-    return not isinstance(value, (list, dict)) and is_hashable(run, value)
+    return not isinstance(value, (list, dict)) and is_hashable(run, value, depth)
 
 
-def check_key(run: Run, key: Any) -> Any:
+def check_key(run: Run, key: Any, population: int) -> Any:
+    """`key`, about to be looked up among `population` keys: a long one is compared, tuples can be made to collide."""
     if isinstance(key, str):
+        run.charge(len(key) >> 6)
         return key
+    if isinstance(key, tuple):
+        run.charge(population)
     if not is_constant(run, key):
         raise RenderError(f"Object key of unhashable type: {type_name(key)}")
     return key
@@ -289,6 +299,7 @@ def equal(run: Run, left: Any, right: Any) -> bool:
     """`==`. Numbers and booleans compare as numbers; containers are equal only if all inside can be hashed."""
     run.charge(1)
     if isinstance(left, str):
+        run.charge(len(left) >> 6)
         return isinstance(right, str) and str.__eq__(left, right)
     if isinstance(left, (int, float)):
         return isinstance(right, (int, float)) and _numbers_equal(left, right)
@@ -337,7 +348,7 @@ def ordered(run: Run, left: Any, right: Any, op: str) -> bool:
     elif (isinstance(left, str) and (isinstance(right, str) or is_number(right))) or (
         isinstance(right, str) and is_number(left)
     ):
-        a, b = str(as_string(run, left)), str(as_string(run, right))
+        a, b = as_string(run, left), as_string(run, right)
         run.charge(min(len(a), len(b)) >> 4)
     elif type(left) is bool and type(right) is bool:
         if op not in ("eq", "ne"):

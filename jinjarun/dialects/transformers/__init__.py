@@ -22,7 +22,7 @@ from jinjarun.dialects.transformers.measure import to_text
 from jinjarun.dialects.transformers.methods import METHODS
 from jinjarun.dialects.transformers.tests import TESTS
 from jinjarun.dialects.transformers.values import Invocable
-from jinjarun.errors import quote
+from jinjarun.errors import QUOTE_LIMIT, quote
 from jinjarun.runtime.macro import Macro
 from jinjarun.runtime.text import Text
 from jinjarun.syntax.rules import JINJA2
@@ -117,7 +117,7 @@ class Transformers(Dialect):
         for parameter in missing:
             default = macro.defaults.get(parameter)
             env[parameter] = (
-                Undefined(f"parameter {parameter!r} was not provided", name=parameter)
+                Undefined(f"parameter {parameter[:QUOTE_LIMIT]!r} was not provided", name=parameter)
                 if default is None
                 else default(env)
             )

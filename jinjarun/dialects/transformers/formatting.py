@@ -23,6 +23,9 @@ _FLOAT_DIGITS = 400
 """Characters that a float takes without a precision, at most about (1e308 written out)."""
 _MARKUP_GROWTH = 5
 """`&` becomes `&amp;`."""
+_FORMAT_CHARS = 100
+"""No format specification that Python understands is longer, but for needless zeros."""
+_FIELD_STEPS = 4
 _DIGITS = re.compile(r"\d+")
 
 
@@ -117,7 +120,7 @@ class _FieldFormatter(Formatter):
         self.size = 0
 
     def get_field(self, field_name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, str]:
-        self.run.charge(2)
+        self.run.charge(_FIELD_STEPS)
         first, rest = formatter_field_name_split(field_name)
         value = self.get_value(first, args, kwargs)
         for is_attribute, name in rest:
@@ -135,10 +138,15 @@ class _FieldFormatter(Formatter):
         run = self.run
         if not format_spec:
             text = to_text(run, value)
+            run.string(utf8_size(text))
+        elif len(format_spec) > _FORMAT_CHARS:
+            raise ValueError("Invalid format specifier")
         elif isinstance(value, (str, int, float, complex)):
             width = sum(int(digits[:10]) for digits in _DIGITS.findall(format_spec))
             size = measure(run, value).size + width
             run.string(size if isinstance(value, str) else size + _FLOAT_DIGITS)
+            if format_spec.endswith("n"):  # the host's locale
+                format_spec = format_spec[:-1] + ("d" if isinstance(value, int) else "g")
             text = format(value, format_spec)
         else:
             raise TypeError(f"unsupported format string passed to {type(value).__name__}.__format__")
@@ -158,7 +166,8 @@ class _MarkupFormatter(_FieldFormatter, EscapeFormatter):
         if isinstance(value, Markup):
             if format_spec:
                 raise ValueError("Unsupported format specification for Markup.")
-            text = str(value)
+            text = to_text(self.run, value)
+            self.size += utf8_size(text)
         else:
             text = str(self.escape(super().format_field(value, format_spec)))
         check_size(self.run, self.size + len(text))
@@ -168,6 +177,7 @@ class _MarkupFormatter(_FieldFormatter, EscapeFormatter):
 def str_format(run: Run, text: str, args: Sequence[Any], kwargs: Mapping[str, Any], lookup: Lookup) -> str:
     """`text.format(*args, **kwargs)`."""
     run.string(utf8_size(text))
+    run.charge(text.count("{") + text.count("}"))
     if isinstance(text, Markup):
         formatter: Formatter = _MarkupFormatter(run, lookup, text.escape)
         return Markup(formatter.vformat(text, args, kwargs))

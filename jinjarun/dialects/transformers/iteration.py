@@ -43,8 +43,10 @@ def check_key(run: Run, key: Any, population: int) -> None:
 
     A template can choose ints (or tuples of them) that all hash alike, so these pay for every key that is there.
     """
-    kind = type(key)
-    if kind is str or key is None:
+    if isinstance(key, str):
+        run.charge(len(key) >> 6)  # it is compared with the key that it finds
+        return
+    if key is None:
         return
     if isinstance(key, int):
         if not -_HASH_MODULUS < key < _HASH_MODULUS:

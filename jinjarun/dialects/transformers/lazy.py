@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from jinjarun.runtime.run import Run
 
 
+_STEPS = 8
+"""What making one costs: with its generators it takes hundreds of bytes."""
 _LEVELS = 2
 """What one iterator counts against the depth limit: it takes up to seven frames of the host's stack."""
 
@@ -27,6 +29,7 @@ class Lazy(Iterator[Any]):
         self.depth: int = source.depth + _LEVELS if isinstance(source, Lazy) else _LEVELS
         if self.depth > run.limits.depth:
             raise run.exceeded("depth")
+        run.charge(_STEPS)
         self.run = run
         self.shown = shown
         self.items = items

@@ -11,7 +11,7 @@ from jinja2.runtime import LoopContext
 
 from jinjarun.dialects.transformers.formatting import Lookup, str_format
 from jinjarun.dialects.transformers.iteration import check_key
-from jinjarun.dialects.transformers.measure import measure
+from jinjarun.dialects.transformers.measure import SCALARS, check_size, measure
 from jinjarun.dialects.transformers.methods import METHODS, MUTATORS
 from jinjarun.dialects.transformers.origins import rebuilt
 from jinjarun.dialects.transformers.values import (
@@ -120,8 +120,8 @@ def getitem(run: Run, obj: Any, key: Any) -> Any:
     """`obj[key]`: the item, else for a string the attribute, else undefined."""
     if isinstance(obj, dict):
         check_key(run, key, len(obj))
-    elif isinstance(key, (list, dict)):
-        measure(run, key)
+    if type(key) not in SCALARS:
+        measure(run, (key.start, key.stop, key.step) if isinstance(key, slice) else key)
     try:
         return subscript(run, obj, key) if isinstance(key, slice) else obj[key]
     except (TypeError, LookupError):
@@ -145,9 +145,11 @@ def subscript(run: Run, obj: Any, key: slice) -> Any:
         if isinstance(obj, (list, tuple)):
             run.items(count)
         else:
-            size = len(obj) if isinstance(obj, bytes) else utf8_size(obj)
-            run.string(min(size, 4 * count))
-    return rebuilt(obj[key], obj)
+            run.charge(count >> 2)
+    result = rebuilt(obj[key], obj)
+    if isinstance(result, str):
+        check_size(run, utf8_size(result))
+    return result
 
 
 def set_attribute(obj: Any, name: str, value: Any) -> None:
@@ -172,7 +174,7 @@ def getter(
     run: Run, path: Any, *, default: Any = None, finish: Callable[[Any], Any] | None = None
 ) -> Callable[[Any], Any]:
     """The function behind `attribute="a.b.0"`: looks up each part as an item; None stands for the value itself."""
-    parts = _parts(path)
+    parts = _parts(run, path)
 
     def get(item: Any) -> Any:
         for part in parts:
@@ -187,15 +189,18 @@ def getter(
 
 def multi_getter(run: Run, paths: Any, *, finish: Callable[[Any], Any] | None = None) -> Callable[[Any], list[Any]]:
     """The same for `attribute="a.b,c"`: a list of the values of all paths."""
+    if isinstance(paths, str):
+        run.charge(len(paths) >> 2)
     getters = [getter(run, path, finish=finish) for path in (paths.split(",") if isinstance(paths, str) else [paths])]
     return lambda item: [get(item) for get in getters]
 
 
-def _parts(path: Any) -> list[Any]:
+def _parts(run: Run, path: Any) -> list[Any]:
     if path is None:
         return []
     if not isinstance(path, str):
         return [path]
+    run.charge(len(path) >> 3)
     parts: list[Any] = []
     for part in path.split("."):
         check_public(part, "an object")

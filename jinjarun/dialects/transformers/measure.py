@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from jinjarun.dialects.transformers.values import Namespace
 from jinjarun.limits import utf8_size
+from jinjarun.runtime.macro import Macro
 
 if TYPE_CHECKING:
     from jinjarun.runtime.run import Run
@@ -86,6 +87,8 @@ def _leaf(run: Run, value: Any) -> int:
     if isinstance(value, bytes):
         run.charge(len(value) >> 4)
         return len(value)
+    if type(value) is Macro:
+        return len(value.name)
     if isinstance(value, int):
         run.integer(value)
         return value.bit_length() // 4
@@ -100,8 +103,11 @@ def check_size(run: Run, size: int) -> None:
 
 def to_text(run: Run, value: Any) -> str:
     """What `{{ value }}` writes: `str(value)`, bounded; functions and iterators without their address."""
+    if isinstance(value, Markup):
+        run.string(utf8_size(value))
+        return str(value)
     if isinstance(value, str):
-        return str(value) if isinstance(value, Markup) else value
+        return value
     if value is None or value is True or value is False or type(value) is float:
         return str(value)
     if type(value) is int:

@@ -14,7 +14,7 @@ from jinjarun.dialects.transformers.iteration import check_key
 from jinjarun.dialects.transformers.measure import SCALARS, VIEWS, ItemsView, KeysView, measure, to_text
 from jinjarun.errors import RenderError
 from jinjarun.limits import utf8_size
-from jinjarun.runtime.text import Text, join
+from jinjarun.runtime.text import Text, join, repeat
 
 if TYPE_CHECKING:
     from jinjarun.runtime.run import Run
@@ -35,7 +35,7 @@ def add(run: Run, a: Any, b: Any, /) -> Any:
             run.string(markup_size(a) + markup_size(b))
             return a + b
         run.string(utf8_size(a) + utf8_size(b))
-        return join((a, b)) if type(a) is Text or type(b) is Text else a + b
+        return join(run, (a, b)) if type(a) is Text or type(b) is Text else a + b
     if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
         run.items(len(a) + len(b))
     elif isinstance(a, bytes) and isinstance(b, bytes):
@@ -66,8 +66,7 @@ def mul(run: Run, a: Any, b: Any, /) -> Any:
     if isinstance(repeated, str):
         run.string(utf8_size(repeated) * count)
         if type(repeated) is Text:
-            run.items(len(repeated.parts) * count)
-            return join([repeated] * count)
+            return repeat(run, repeated, count)
     elif isinstance(repeated, bytes):
         run.string(len(repeated) * count)
     elif isinstance(repeated, (list, tuple)):
@@ -103,7 +102,7 @@ def concat(run: Run, *values: Any) -> str:
     """`a ~ b ~ ...`: the values as they print, joined."""
     texts = [value if type(value) is str else to_text(run, value) for value in values]
     run.string(sum(map(utf8_size, texts)))
-    return join(texts) if any(type(text) is Text for text in texts) else "".join(texts)
+    return join(run, texts) if any(type(text) is Text for text in texts) else "".join(texts)
 
 
 def neg(run: Run, a: Any, /) -> Any:
@@ -184,7 +183,7 @@ def _compare_cost(run: Run, a: Any, b: Any, /) -> None:
     if isinstance(a, str):
         if isinstance(b, str):
             run.charge(min(len(a), len(b)) >> 4)
-    elif type(a) not in SCALARS and type(b) not in SCALARS and a is not b:
+    elif type(a) not in SCALARS and type(b) not in SCALARS:
         measure(run, a)
 
 

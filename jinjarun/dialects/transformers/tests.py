@@ -9,7 +9,7 @@ from jinja2 import tests as jinja
 from jinja2.filters import FILTERS as JINJA_FILTERS
 from markupsafe import Markup
 
-from jinjarun.dialects.transformers.measure import to_text
+from jinjarun.dialects.transformers.measure import measure, to_text
 from jinjarun.dialects.transformers.operators import eq, ge, gt, in_, le, lt, mod, ne
 from jinjarun.dialects.transformers.values import Invocable
 from jinjarun.runtime.macro import Macro
@@ -41,11 +41,13 @@ def divisibleby(run: Run, value: Any, /, num: Any) -> Any:
     return eq(run, mod(run, value, num), 0)
 
 
-def is_filter(_run: Run, value: Any, /) -> bool:
+def is_filter(run: Run, value: Any, /) -> bool:
+    measure(run, value)
     return value in JINJA_FILTERS
 
 
-def is_test(_run: Run, value: Any, /) -> bool:
+def is_test(run: Run, value: Any, /) -> bool:
+    measure(run, value)
     return value in jinja.TESTS
 
 

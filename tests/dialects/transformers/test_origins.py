@@ -12,7 +12,7 @@ from tests.dialects.transformers.engine import new_run
 
 INPUT = Text.of("  Some input ", Origin(is_input=True, place="messages[0].content"))
 LITERAL = Text.of("<b> ", Origin(is_input=False, place="line 1"))
-BOTH = join((LITERAL, INPUT))
+BOTH = join(new_run(), (LITERAL, INPUT))
 
 
 def method(name, *args):
@@ -60,5 +60,7 @@ def test_kept(name, text):
 
 
 def test_strip_keeps_the_parts_between():
-    parts = FILTERS["trim"](new_run(), join((Text.of("  ", Origin(is_input=False, place="line 2")), BOTH))).parts
+    parts = FILTERS["trim"](
+        new_run(), join(new_run(), (Text.of("  ", Origin(is_input=False, place="line 2")), BOTH))
+    ).parts
     assert parts == (("<b> ", LITERAL.parts[0][1]), ("  Some input", INPUT.parts[0][1]))

@@ -32,7 +32,7 @@ def tojson(  # noqa: PLR0917 - its parameters are transformers' own
         # Written by Python code, a generator for each level.
         run.charge(8 + extent.items * (1 + extent.depth // 4))
         width = len(indent) if isinstance(indent, str) else indent
-        size += extent.items * extent.depth * max(width, 0) if isinstance(width, int) else 0
+        size += max(extent.items * extent.depth, 1) * max(width, 0) if isinstance(width, int) else 0
     if isinstance(separators, (list, tuple)):
         size += extent.items // 2 * max((len(part) for part in separators if isinstance(part, str)), default=0)
     check_size(run, size)

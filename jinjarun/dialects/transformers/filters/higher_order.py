@@ -9,6 +9,7 @@ from jinja2.exceptions import FilterArgumentError, TemplateRuntimeError
 
 from jinjarun.dialects.transformers.lazy import Lazy
 from jinjarun.dialects.transformers.lookup import getter
+from jinjarun.dialects.transformers.measure import measure
 
 if TYPE_CHECKING:
     from jinjarun.runtime.run import Run
@@ -39,6 +40,7 @@ def mapping(filters: Mapping[str, Builtin]) -> Builtin:
         if not args:
             raise FilterArgumentError("map requires a filter argument")
         name, *rest = args
+        measure(run, name)
         function = filters.get(name)
         if function is None:
             raise TemplateRuntimeError(f"No filter named {name!r}.")
@@ -71,6 +73,7 @@ def selecting(tests: Mapping[str, Builtin], *, keep: bool, by_attribute: bool) -
         if not args:
             return bool
         name, *rest = args
+        measure(run, name)
         function = tests.get(name)
         if function is None:
             raise TemplateRuntimeError(f"No test named {name!r}.")

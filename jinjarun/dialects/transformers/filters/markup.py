@@ -15,6 +15,7 @@ from markupsafe import escape as escape_html
 
 from jinjarun.dialects.transformers.iteration import collect, refuse
 from jinjarun.dialects.transformers.measure import soft_text, to_text
+from jinjarun.dialects.transformers.methods import strings
 from jinjarun.dialects.transformers.operators import markup_size
 from jinjarun.limits import utf8_size
 
@@ -44,10 +45,7 @@ def safe(run: Run, value: Any, /) -> Markup:
 
 
 def striptags(run: Run, value: Any, /) -> str:
-    text = to_text(run, value)
-    run.string(utf8_size(text))
-    run.charge(text.count("<"))
-    return Markup(text).striptags()
+    return strings.striptags(run, safe(run, to_text(run, value)))
 
 
 def xmlattr(run: Run, value: Any, /, autospace: Any = True) -> str:
@@ -104,10 +102,14 @@ def urlize(  # noqa: PLR0917 - its parameters are Jinja2's own
         if _SCHEME.fullmatch(scheme) is None:
             raise FilterArgumentError(f"{scheme!r} is not a valid URI scheme prefix.")
     text = soft_text(run, value)
-    words = len(text.split()) + 1
+    run.charge(_LINK_STEPS * len(text))
+    words = text.split()
+    # A long word may be searched again from each of its characters.
+    longest = max(map(len, words), default=0)
     attributes = markup_size(" ".join(relations)) + (markup_size(target) if isinstance(target, str) else 0)
-    run.charge(_LINK_STEPS * len(text) + words * (8 + len(schemes)))
-    run.string(3 * markup_size(text) + words * (attributes + 40 if "." in text or ":" in text or "@" in text else 0))
+    count = len(words) + 1
+    run.charge(count * (8 + len(schemes)) + (longest * longest >> 7))
+    run.string(3 * markup_size(text) + count * (attributes + 40 if "." in text or ":" in text or "@" in text else 0))
     return link_urls(
         text,
         trim_url_limit=trim_url_limit,

@@ -51,7 +51,7 @@ def float_(run: Run, value: Any, /, default: Any = 0.0) -> Any:
 
 
 def round_(run: Run, value: Any, /, precision: Any = 0, method: Any = "common") -> Any:
-    if method not in {"common", "ceil", "floor"}:
+    if method not in ("common", "ceil", "floor"):
         raise FilterArgumentError("method must be common, ceil or floor")
     if method == "common":
         if isinstance(value, int) and isinstance(precision, int) and -precision > run.limits.integer_bits:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from jinjarun.runtime.run import Run
 
 _WORD = re.compile(r"\w+")
+_WRAP_STEPS = 16
+"""Steps to wrap any line, besides one a character."""
 _TRUNCATE_LEEWAY = 5
 """Jinja2's policy `truncate.leeway`."""
 
@@ -42,7 +44,7 @@ def upper(run: Run, value: Any, /) -> str:
 def title(run: Run, value: Any, /) -> str:
     text = soft_text(run, value)
     run.charge((len(text) >> 3) + 2 * sum(map(text.count, "- \t\n({[<")))
-    result = map_parts(jinja.do_title, text)
+    result = map_parts(run, jinja.do_title, text)
     check_size(run, utf8_size(result))
     return result
 
@@ -131,7 +133,8 @@ def wordwrap(  # noqa: PLR0917 - its parameters are Jinja2's own
     for line in strings.splitlines(run, value):
         longest = max(map(len, line.split()), default=0)
         # A long word is cut piece by piece, and each cut copies what is left.
-        run.charge(len(line) + (longest * longest // max(width, 1) >> 6 if isinstance(width, int) else 0))
+        cuts = longest * longest // max(width, 1) >> 6 if isinstance(width, int) else 0
+        run.charge(_WRAP_STEPS + len(line) + cuts)
         pieces = textwrap.wrap(
             line,
             width=width,
@@ -152,5 +155,5 @@ def join_(run: Run, value: Any, /, d: Any = "", attribute: Any = None) -> str:
     separator = to_text(run, d)
     run.string(sum(map(utf8_size, texts)) + utf8_size(separator) * max(len(texts) - 1, 0))
     if any(type(text) is Text for text in texts):
-        return join([part for text in texts for part in (separator, text)][1:] if separator else texts)
+        return join(run, [part for text in texts for part in (separator, text)][1:] if separator else texts)
     return separator.join(texts)

@@ -29,7 +29,7 @@ def to_bytes(run: Run, receiver: int, /, length: Any = 1, byteorder: Any = "big"
 def from_bytes(run: Run, receiver: int, /, data: Any, byteorder: Any = "big", *, signed: Any = False) -> int:
     if isinstance(data, bytes) and len(data) * 8 > run.limits.integer_bits:
         raise run.exceeded("integer_bits")
-    return type(receiver).from_bytes(data, byteorder, signed=signed)
+    return run.integer(type(receiver).from_bytes(data, byteorder, signed=signed))
 
 
 def fromhex(run: Run, _receiver: float, /, text: Any) -> float:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from jinjarun.dialects.transformers.iteration import collect
-from jinjarun.dialects.transformers.measure import check_size
+from jinjarun.dialects.transformers.measure import check_size, measure, soft_text
 from jinjarun.dialects.transformers.operators import markup_size
 from jinjarun.dialects.transformers.origins import rebuilt
 from jinjarun.errors import RenderError
@@ -38,6 +38,8 @@ def scanning(name: str) -> Method:
 
     def method(run: Run, receiver: Any, /, *args: Any, **kwargs: Any) -> Any:
         run.charge(len(receiver) >> 4)
+        if args and isinstance(args[0], tuple):
+            measure(run, args[0])
         return getattr(receiver, name)(*args, **kwargs)
 
     return method
@@ -56,12 +58,23 @@ def rewriting(name: str) -> Method:
     return method
 
 
+def backwards(method: Method) -> Method:
+    """A method that searches from the right, which Python does in as many steps as both lengths multiplied."""
+
+    def searching(run: Run, receiver: Any, /, *args: Any, **kwargs: Any) -> Any:
+        texts = (len(arg) for arg in (*args, *kwargs.values()) if isinstance(arg, (str, bytes)))
+        run.charge(len(receiver) * max(texts, default=0) >> 10)
+        return method(run, receiver, *args, **kwargs)
+
+    return searching
+
+
 def changing_case(name: str) -> Method:
     """A method that changes the case of each part by itself."""
 
     def method(run: Run, receiver: Any, /, *args: Any, **kwargs: Any) -> Any:
         run.string(size_of(receiver))
-        result = map_parts(lambda text: getattr(text, name)(*args, **kwargs), receiver)
+        result = map_parts(run, lambda text: getattr(text, name)(*args, **kwargs), receiver)
         check_size(run, size_of(result))
         return result
 
@@ -76,6 +89,7 @@ def stripping(name: str) -> Method:
         if isinstance(chars, (str, bytes)):
             run.charge(len(receiver) * len(chars) >> 8)
         if type(receiver) is Text:
+            run.charge(len(receiver.parts))
             return stripped(receiver, chars, left=name != "rstrip", right=name != "lstrip")
         return getattr(receiver, name)(chars)
 
@@ -121,7 +135,9 @@ def replace(run: Run, receiver: Any, old: Any, new: Any, count: Any = -1, /) -> 
     size = size_of(receiver)
     run.charge(size >> 4)
     kind = bytes if isinstance(receiver, bytes) else str
-    if isinstance(old, kind) and isinstance(new, kind):
+    if not isinstance(new, kind):  # Markup would write anything out
+        raise TypeError(f"replace() argument 2 must be {kind.__name__}, not {type(new).__name__}")
+    if isinstance(old, kind):
         times = receiver.count(old)
         if isinstance(count, int) and 0 <= count < times:
             times = count
@@ -135,12 +151,14 @@ def str_join(run: Run, receiver: Any, iterable: Any, /) -> Any:
     """`receiver.join(iterable)`."""
     items = collect(run, iterable)
     measured: Callable[[Any], int] = markup_size if isinstance(receiver, Markup) else size_of
+    if isinstance(receiver, Markup):
+        items = [soft_text(run, item) for item in items]
     size = size_of(receiver) * max(len(items) - 1, 0)
     run.string(size + sum(measured(item) for item in items if isinstance(item, (str, bytes))))
     if type(receiver) in (str, Text) and any(type(item) is Text for item in items):
         if not all(isinstance(item, str) for item in items):
             raise TypeError("sequence item: expected str instance")
-        return join([text for item in items for text in (receiver, item)][1:] if receiver else items)
+        return join(run, [text for item in items for text in (receiver, item)][1:] if receiver else items)
     return receiver.join(items)
 
 
@@ -148,6 +166,7 @@ def padding(name: str) -> Method:
     """`center`, `ljust`, `rjust` or `zfill`."""
 
     def method(run: Run, receiver: Any, width: Any, /, *fill: Any) -> Any:
+        measure(run, fill)
         missing = max(width - len(receiver), 0) if isinstance(width, int) else 0
         filler = size_of(fill[0]) if fill and isinstance(fill[0], (str, bytes)) else 1
         run.string(size_of(receiver) + missing * filler)
@@ -197,15 +216,26 @@ def maketrans(run: Run, _receiver: str, /, *args: Any) -> dict[int, Any]:
     return str.maketrans(*args)
 
 
+def unescape(run: Run, receiver: Markup, /) -> str:
+    run.string(utf8_size(receiver))
+    run.charge(2 * receiver.count("&"))
+    return receiver.unescape()
+
+
+def striptags(run: Run, receiver: Markup, /) -> str:
+    """The text without tags, its entities resolved."""
+    run.string(utf8_size(receiver))
+    run.charge(2 * (receiver.count("<") + receiver.count("&")))
+    return receiver.striptags()
+
+
 def hexadecimal(run: Run, receiver: bytes, /, *args: Any) -> str:
     run.string(3 * len(receiver))
     return receiver.hex(*args)
 
 
-_SCANNING = (
-    "count endswith find index isalnum isalpha isascii isdigit islower isspace istitle isupper rfind rindex startswith"
-)
-_REWRITING = "partition removeprefix removesuffix rpartition"
+_SCANNING = "count endswith find index isalnum isalpha isascii isdigit islower isspace istitle isupper startswith"
+_REWRITING = "partition removeprefix removesuffix"
 _CASE = "capitalize lower swapcase title upper"
 
 SHARED: dict[str, Method] = {
@@ -216,7 +246,10 @@ SHARED: dict[str, Method] = {
     "expandtabs": expandtabs,
     "join": str_join,
     "replace": replace,
-    "rsplit": _split("rsplit"),
+    "rfind": backwards(scanning("rfind")),
+    "rindex": backwards(scanning("rindex")),
+    "rpartition": backwards(rewriting("rpartition")),
+    "rsplit": backwards(_split("rsplit")),
     "split": _split("split"),
     "splitlines": splitlines,
 }
@@ -239,6 +272,6 @@ BYTES: dict[str, Method] = {
 }
 
 MARKUP: dict[str, Method] = {
-    "striptags": rewriting("striptags"),
-    "unescape": rewriting("unescape"),
+    "striptags": striptags,
+    "unescape": unescape,
 }
