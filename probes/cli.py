@@ -26,6 +26,7 @@ from jinjarun.sources.files import decode, read_bytes, read_stream
 from jinjarun.template import Rendered, Span, Template
 from probes.canaries import EVERY
 from probes.chats import Chat, conversation
+from probes.counting import counter
 from probes.families import corpus_folder
 from probes.report import Finding
 from probes.reporters.text import comparison_text, lint_text, prefix_text, report_text, rule_text, rules_text
@@ -390,6 +391,7 @@ def run_probe(args: argparse.Namespace) -> int:
         now=args.now,
         files=source,
         upstream=upstream(args),
+        counter=counter(args.tokenizer),
     )
     if source.kind == "server":
         from jinjarun.sources.server import RunningServer
@@ -489,10 +491,11 @@ def run_prefix(args: argparse.Namespace) -> int:
     results = check_prefix_stability(
         source.template(args.variant), **special_tokens(args, source), now=args.now, laws=args.law
     )
+    unit = counter(args.tokenizer)
     if args.json:
-        print_json([result.to_dict() for result in results])
+        print_json([result.to_dict(unit) for result in results])
     else:
-        write(prefix_text(results))
+        write(prefix_text(results, unit))
     failing = {"within-tool-loop"} if args.fail_on == "error" else {result.law for result in results}
     return FINDING if any(result.holds is False and result.law in failing for result in results) else CLEAN
 
@@ -756,6 +759,7 @@ def prefix_options(added: argparse.ArgumentParser) -> None:
         default="error",
         help="exit with 1 for a rewritten tool loop (error), or for any broken law (warning)",
     )
+    tokenizer_option(added)
     token_options(added)
     clock_option(added)
 
@@ -796,8 +800,15 @@ def finding_options(added: argparse.ArgumentParser) -> None:
     added.add_argument("--upstream", metavar="TEMPLATE", help="the template of the base model, for PK301")
 
 
+def tokenizer_option(added: argparse.ArgumentParser) -> None:
+    added.add_argument(
+        "--tokenizer", metavar="FILE", help="count tokens by this tokenizer.json (extra: tokens), not characters"
+    )
+
+
 def probe_options(added: argparse.ArgumentParser) -> None:
     clock_option(added)
+    tokenizer_option(added)
     finding_options(added)
 
 

@@ -69,15 +69,15 @@ class LawResult:
     def holds(self) -> bool | None:
         return None if self.growth is None else self.growth.holds
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self, counter: Counter | None = None) -> dict[str, Any]:
         """Plain JSON, with both requests and both sides from where they part."""
-        growth = self.growth
+        growth, counter = self.growth, counter or CodePoints()
         return {
             "law": self.law,
             "holds": self.holds,
-            "shared": None if growth is None else growth.at,
-            "of": None if growth is None else len(growth.kept),
-            "unit": "code_points",
+            "shared": None if growth is None else counter.shared(growth.kept, growth.later),
+            "of": None if growth is None else counter.count(growth.kept),
+            "unit": counter.unit,
             "cause": self.cause,
             "line": self.line,
             "skipped": self.skipped,

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
     from jinjarun.limits import Limits
     from jinjarun.sources import Source, TokenData
+    from probes.counting import Counter
     from probes.rules import Rule
 
 Depth = Literal["quick", "full"]
@@ -62,6 +63,7 @@ def probe(
     rules: dict[str, Rule] | None = None,
     files: Source | None = None,
     upstream: str | None = None,
+    counter: Counter | None = None,
 ) -> ProbeReport:
     """The report on `template`, which is always template text, never a path.
 
@@ -69,7 +71,8 @@ def probe(
     the frozen clock. `depth` "quick" stops after engines (without transformers' own path) and caps. `rules` are those
     to run, by their codes (default: all that are not in preview); some need `files`, whatever the template's place
     holds, or `upstream`, the text of the template that this one should equal. Never raises because of a template: one
-    that parses in neither dialect gives `status: "invalid"`.
+    that parses in neither dialect gives `status: "invalid"`. `counter` counts tokens in prefix figures (default: code
+    points).
     """
     if not isinstance(template, str):
         raise InputError(f"a template is a str, not {type(template).__name__}", path="template")
@@ -91,7 +94,7 @@ def probe(
         not_evaluated += not_judged(tokens)
     prefix_chapter = None
     if full:
-        prefix_chapter, skipped, _ = prefix(renders, book)
+        prefix_chapter, skipped, _ = prefix(renders, book, counter)
         not_evaluated += skipped
     info = template_info(template, name, variant, source)
     facts = Facts(

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from probes.comparing import Comparison
+    from probes.counting import Counter
     from probes.linting import LintResult
     from probes.prefix import LawResult
     from probes.report import Finding, Observation, ProbeReport, ServerCheck
@@ -67,7 +68,7 @@ def figures_text(tally: Tally) -> str:
 def _row(row: Row) -> str:
     place = quote(row.id) if row.key is None else f"{quote(row.id)} {quote(row.key)}"
     if row.summary is None:
-        why = "" if row.error is None else f": {row.error['message']}"
+        why = "" if row.error is None else f": {quote(row.error['message'])}"
         return f"{row.status.replace('_', ' '):13} {place}{why}"
     errors, warnings = row.summary.count("error"), row.summary.count("warning")
     found = " ".join(f"{count}{letter}" for count, letter in ((errors, "E"), (warnings, "W")) if count) or "clean"
@@ -95,8 +96,9 @@ def comparison_text(comparison: Comparison) -> str:
     return "\n".join(lines) + "\n"
 
 
-def prefix_text(results: Iterable[LawResult]) -> str:
+def prefix_text(results: Iterable[LawResult], counter: Counter) -> str:
     """Each law, and where it is broken the two sides of the first divergence."""
+    unit = "tokens" if counter.unit == "tokens" else "characters"
     lines = []
     for result in results:
         growth = result.growth
@@ -106,10 +108,11 @@ def prefix_text(results: Iterable[LawResult]) -> str:
         if growth.holds:
             lines.append(f"{result.law:24}holds")
             continue
-        share = 100 * growth.at // max(1, len(growth.kept))
+        kept, of = counter.shared(growth.kept, growth.later), counter.count(growth.kept)
+        share = 100 * kept // max(1, of)
         where = f", line {result.line}" if result.line is not None else ""
         lines += [
-            f"{result.law:24}BROKEN: {growth.at} of {len(growth.kept)} characters kept ({share} %)",
+            f"{result.law:24}BROKEN: {kept} of {of} {unit} kept ({share} %)",
             f"{'':24}{result.cause}{where}",
             f"  - {_literal(growth.kept[growth.at :])}",
             f"  + {_literal(growth.later[growth.at :])}",

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from probes import check_prefix_stability, probe
+from probes.counting import counter
 from probes.prefix import LAWS
 from tests.conformance.golden import SHARED
 
@@ -118,3 +119,14 @@ def test_no_real_template_is_too_much() -> None:
         assert len(results) == len(LAWS)
         judged += sum(result.holds is not None for result in results)
     assert judged > 200
+
+
+def test_figures_in_tokens(tmp_path: Path) -> None:
+    tokenizers = pytest.importorskip("tokenizers")
+    encoder = tokenizers.Tokenizer(tokenizers.models.BPE(byte_fallback=False))
+    encoder.add_tokens([*"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 .?<>/\n()"])
+    encoder.save(str(tmp_path / "tokenizer.json"))
+    result = next(r for r in check_prefix_stability(CALLS.replace("{{ m.content }}", "{{ m.content|length }}")))
+    figures = result.to_dict(counter(tmp_path))
+    assert figures["unit"] == "tokens"
+    assert figures["of"] == len(result.growth.kept) if result.growth is not None else False
