@@ -23,7 +23,7 @@ import probes
 from jinjarun.errors import InputError
 from probes import cli
 from probes.reporters.jsonl import read
-from probes.scanning import command
+from probes.scanning import command, worker
 from probes.scanning.answers import FILE
 from probes.scanning.rows import Row, summarise
 from probes.scanning.running import Lines, Progress, Stoppable, duration, progress, whole_file
@@ -637,7 +637,9 @@ def test_real_configurations(tmp_path: Path) -> None:
 
 
 @needs_shared
-def test_hostile_files_beside_good_ones(tmp_path: Path) -> None:
+def test_hostile_files_beside_good_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a second of CPU each, which is ten times what a good one takes."""
+    monkeypatch.setattr(worker, "CPU_SECONDS", 1)
     sys.path.insert(0, str(SHARED / "hostile"))
     try:
         import read as hostile  # type: ignore[import-not-found]  # noqa: PLC0415
