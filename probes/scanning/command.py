@@ -85,6 +85,9 @@ def run(args: argparse.Namespace) -> int:
     if rows.stopped:
         print("jinjarun: stopped; what is done is kept", file=sys.stderr)
         return INTERRUPTED
+    if args.resume and args.out is not None:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(args.out + BEFORE)
     if args.out is not None:
         from probes.reporters.figures import headline  # noqa: PLC0415
 
@@ -143,7 +146,6 @@ def earlier_rows(args: argparse.Namespace, made: Format) -> Iterator[Iterator[Ro
         return
     with open(before, "rb") as file:
         yield read(file)
-    os.unlink(before)
 
 
 def append_rows(source: str, target: str) -> None:

@@ -454,13 +454,13 @@ def wait_for_rows(out: Path, count: int, scan: subprocess.Popen[bytes]) -> None:
 
 
 def test_a_killed_scan_is_resumed(many: Path, tmp_path: Path, run: Run) -> None:
-    """Twice killed, and the half of a line at the end of the file: nothing is lost, nothing stands twice."""
+    """Twice killed, once stopped, and the half of a line at the end of the file: nothing is lost, nothing stands twice."""
     out = tmp_path / "rows.jsonl"
     done = 0
-    for resume in ([], ["--resume"]):
+    for end, resume in ((signal.SIGKILL, []), (signal.SIGKILL, ["--resume"]), (signal.SIGINT, ["--resume"])):
         scan = process(many, "--jobs", "1", "--out", out, *resume)
         wait_for_rows(out, done + 5, scan)
-        scan.kill()
+        scan.send_signal(end)
         scan.communicate()
         done = out.read_bytes().count(b"\n")
     with open(out, "ab") as file:
