@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import HealthCheck, Phase, find, settings
 from hypothesis.database import DirectoryBasedExampleDatabase
-from hypothesis.errors import Flaky, NoSuchExample
+from hypothesis.errors import NoSuchExample
 
 from jinjarun.errors import TemplateRaised
 from probes.laws import CODES, EXAMPLES, LAWS, Break, Case, Subject
@@ -328,7 +328,7 @@ class _Hunt:
             nonlocal asked
             asked += 1
             if found_at and asked - found_at[0] > tries:
-                return False
+                raise _Enough
             found = [broken for broken in self.judge(chat, laws) if broken.key == key]
             self._note(found)
             if found and not found_at:
@@ -336,7 +336,7 @@ class _Hunt:
             return bool(found) and not self._late()
 
         before = self.refused
-        with suppress(Flaky):  # that is how Hypothesis takes a search that was cut short
+        with suppress(_Enough):
             self._search(breaks, (Phase.generate, Phase.shrink))
         self.refused = before
 
@@ -362,6 +362,10 @@ class _Hunt:
                 example.found.cause,
             ),
         )
+
+
+class _Enough(BaseException):
+    """Ends a search from inside: no Exception, which Hypothesis would take for what it is looking for."""
 
 
 def size(broken: Break) -> tuple[int, int, str]:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from probes.judging import is_dumped
 from probes.shape.texts import MARKER
 
 if TYPE_CHECKING:
@@ -118,6 +119,14 @@ class _Trial:
         text = self.render(self.chat(messages, tools))
         return text is not None and all(wanted in text for wanted in texts)
 
+    def takes_parts(self) -> bool:
+        """Whether a text part is written as text, and several do no worse than to be left out."""
+        several = {**USER, "content": [{"type": "text", "text": TEXTS[1]}, {"type": "text", "text": TEXTS[3]}]}
+        one, two = self.render(self.chat([in_parts(USER)])), self.render(self.chat([several]))
+        if one is None or two is None or TEXTS[1] not in one:
+            return False
+        return not is_dumped(one, TEXTS[1]) and not is_dumped(two, TEXTS[1])
+
     def having(self, **found: Any) -> _Trial:
         return replace(self, found=replace(self.found, **found))
 
@@ -181,7 +190,7 @@ def find_supports(render: Callable[[Chat], str | None], source: str) -> Supports
     trial = trial.having(assistant=trial.takes([USER, ANSWER, NEXT]))
     trial = _systems(trial)
     if trial.found.string_content:
-        trial = trial.having(text_parts=trial.writes([in_parts(USER)], TEXTS[1]))
+        trial = trial.having(text_parts=trial.takes_parts())
     trial = trial.having(consecutive_users=trial.writes([USER, NEXT], TEXTS[1], TEXTS[3]))
     trial = trial.having(tools=trial.writes([USER], NAME, tools=trial.offered))
     trial = _calls(trial)

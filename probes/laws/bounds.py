@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
     from probes.chats import Chat, Message
 
-FACTORS = (4, 8, 16)
-"""A conversation is repeated, and a text lengthened, as often as this."""
+DOUBLED = (1, 2, 4)
+LEAST_MESSAGES, LEAST_TEXT = 8, 256
+"""Turns are repeated to about so many messages, and a text lengthened to so many characters; then doubled, twice."""
 GROWTH = 2.3
 """What the second doubling may cost more than the first: 2 is linear, 4 is quadratic."""
 FEWEST_STEPS = 400
 """Growth of less than this many steps is not judged."""
-TEXT_CHARS = 64
 
 
 def renders(case: Case) -> Iterator[Break]:
@@ -91,8 +91,9 @@ def linear_cost(case: Case) -> Iterator[Break]:
     unit = _unit(case.messages)
     if unit is not None:
         lead, turns = unit
-        costs = [_cost(case, [*lead, *turns * factor]) for factor in FACTORS]
-        yield from _judged(case, costs, "messages", [*lead, *turns * FACTORS[-1]])
+        least = max(1, LEAST_MESSAGES // len(turns))
+        costs = [_cost(case, [*lead, *turns * (least * factor)]) for factor in DOUBLED]
+        yield from _judged(case, costs, "messages", least * len(turns))
     if case.points:
         end = case.points[-1]
         at = max((i for i in range(end) if isinstance(case.messages[i].get("content"), str)), default=None)
@@ -100,12 +101,12 @@ def linear_cost(case: Case) -> Iterator[Break]:
             longer = [
                 [
                     *case.messages[:at],
-                    {**case.messages[at], "content": "long " * (TEXT_CHARS * factor // 5)},
+                    {**case.messages[at], "content": "long " * (LEAST_TEXT * factor // 5)},
                     *case.messages[at + 1 : end],
                 ]
-                for factor in FACTORS
+                for factor in DOUBLED
             ]
-            yield from _judged(case, [_cost(case, messages) for messages in longer], "text", longer[-1])
+            yield from _judged(case, [_cost(case, messages) for messages in longer], "text", LEAST_TEXT)
 
 
 def _unit(messages: list[Message]) -> tuple[list[Message], list[Message]] | None:
@@ -127,13 +128,14 @@ def _cost(case: Case, messages: list[Message]) -> int | None:
     return rendered.cost if isinstance(rendered, Rendered) else None
 
 
-def _judged(case: Case, costs: list[int | None], what: str, messages: list[Message]) -> Iterator[Break]:
+def _judged(case: Case, costs: list[int | None], what: str, least: int) -> Iterator[Break]:
     if None in costs:
         return
     small, middle, large = (steps or 0 for steps in costs)
     if large - middle > FEWEST_STEPS and large - middle > GROWTH * (middle - small):
-        factors = ", ".join(f"{steps:,} steps for {factor} times" for steps, factor in zip(costs, FACTORS, strict=True))
-        message = f"the cost grows faster than the {what}: {factors} the {what}"
+        unit = "messages" if what == "messages" else "characters of a text"
+        counts = " and ".join(f"{steps:,} for {least * factor}" for steps, factor in zip(costs, DOUBLED, strict=True))
+        message = f"steps grow faster than the {what}: {counts} {unit}"
         chat = case.request() if what == "text" else case.request(prompt=case.messages[-1]["role"] != "assistant")
         yield Break("linear-cost", "SC105", what, message, chat)
 

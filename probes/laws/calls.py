@@ -88,7 +88,11 @@ def arguments_of(call: dict[str, Any]) -> tuple[str, Any, bool]:
 
 
 def region(prompt: Prompt, messages: list[Message], index: int) -> str:
-    """What stands between the texts around a message that calls, its own text left out where it stands first."""
+    """What stands between the texts around a message that calls, its own text left out where it stands first; the
+    whole prompt where texts stand out of order."""
+    starts = [prompt.places[i].start for i in sorted(prompt.places)]
+    if starts != sorted(starts):
+        return prompt.text
     before = [i for i in prompt.places if i < index]
     after = [i for i in prompt.places if i > index]
     start = prompt.places[max(before)].end if before else 0
@@ -174,7 +178,9 @@ class _Message:
         if not isinstance(arguments, dict):
             return
         for key, value in arguments.items():
-            if not isinstance(value, str) and not _dumped(value, self.written) and repr(value) in self.written:
+            if isinstance(value, str) or _dumped(value, self.written) or f"{key}={value!r}" in self.written:
+                continue  # the last: calls are written as Python's
+            if repr(value) in self.written:
                 message = f"{which}: its argument {key} stands as Python writes it"
                 yield self.broken("CT101", "repr", message, arguments)
                 return
@@ -217,6 +223,10 @@ def candidates(tool: Tool) -> list[Any]:
     return [tool, function, function["parameters"], function["parameters"]["properties"]]
 
 
+PARTS_OF_A_TOOL = 2
+"""The first of the `candidates` that is not the whole of a tool."""
+
+
 def tools_read_back(case: Case) -> Iterator[Break]:
     whole, tools = case.whole, case.chat.get("tools", [])
     if whole is None or not tools:
@@ -237,10 +247,12 @@ def tools_read_back(case: Case) -> Iterator[Break]:
             continue
         if form is None:
             pieces = [piece.strip() for piece in function["description"].splitlines() if piece.strip()]
-            if not all(any(f in whole.text for f in forms_of(piece)) for piece in pieces):
+            if not all(any(f in whole.text for f in (*forms_of(piece), repr(piece)[1:-1])) for piece in pieces):
                 yield broken("TL113", "description", f"tool {number}: its description is not written", pieces)
             continue
         wanted = candidates(tool)[form]
+        if form >= PARTS_OF_A_TOOL and not function["parameters"]["properties"]:
+            continue  # nothing needs to be written of a tool without parameters
         equal = [value for value in values if same(value, wanted)]
         if not equal:
             yield broken("TL113", "unreadable", f"tool {number} cannot be read back", wanted)

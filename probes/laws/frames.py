@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from jinjarun.template import Rendered
-from probes.laws.base import Prompt, Subject, parting
+from probes.laws.base import Prompt, Subject
 from probes.shape.texts import MARKER
 from probes.supports import NAME, TEXTS, Supports, beside_content, call, in_parts, result, say, tool
 
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
 
 Pair = tuple[str, str, bool, bool]
 """The roles of two neighbours, whether tools are offered, and whether the first is the first message of all."""
+
+
+ENDS = re.compile(r"end|eot|eom|eos|return|call|/", re.IGNORECASE)
+"""What markers that end something are called."""
 
 
 @dataclass(slots=True)
@@ -84,23 +89,19 @@ def _prompt_of(subject: Subject, chat: Chat) -> Prompt | None:
 
 
 def _markers(found: Frames, plain: Prompt, shift: int) -> None:
-    """The first marker after an answer ends it, unless it is the one that opens the next turn. Of two answers that
-    behind which more stands is looked at."""
+    """Behind an answer the first marker that also stands before the first question, and that is none of an end by its
+    name, opens the next turn; the one before it ends the answer. Of two answers that behind which more stands is taken.
+    """
     places = plain.places
     answers = [plain.text[places[shift + i].end : places[shift + i + 1].start] for i in (1, 3)]
     after_answer = max(answers, key=lambda text: len(MARKER.findall(text)))
-    after_user = plain.text[places[shift + 2].end : places[shift + 3].start]
     markers = MARKER.findall(after_answer)
     before_first = plain.text[: places[shift].start]
-    opener = next((marker for marker in markers if marker in before_first and marker not in markers[:1]), None)
-    if len(markers) == 1 and markers[0] in before_first:
-        opener = markers[0]
-    found.opener = opener
-    found.end = markers[0] if markers and markers[0] != opener and markers[0] not in before_first else None
-    if found.end is None and markers and markers[0] != opener and after_user.count(markers[0]) == 1:
-        found.end = markers[0]
-    if found.opener is not None and found.opener == found.end:
-        found.opener = None
+    found.opener = next((mark for mark in markers if mark in before_first and not ENDS.search(mark)), None)
+    ends = markers[: markers.index(found.opener)] if found.opener is not None else markers[:1]
+    found.end = ends[-1] if ends and ends[-1] != found.opener else None
+    if found.end is not None and found.opener is None and found.end in before_first:
+        found.end = None
 
 
 def _count(found: Frames, prompt: Prompt) -> None:
@@ -152,8 +153,8 @@ def _prompt(subject: Subject, found: Frames, role: str, messages: list[Message],
     supports = subject.supports or Supports()
     asked = subject.render(_chat(supports, messages, offered=offered))
     bare = subject.render(_chat(supports, messages, prompt=False, offered=offered))
-    if isinstance(asked, Rendered) and isinstance(bare, Rendered):
-        found.prompts[role] = asked.text[parting(asked.text, bare.text) :]
+    if isinstance(asked, Rendered) and isinstance(bare, Rendered) and asked.text.startswith(bare.text):
+        found.prompts[role] = asked.text[len(bare.text) :]
 
 
 def _arguments(subject: Subject, supports: Supports, found: Frames, user: Message) -> None:

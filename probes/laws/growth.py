@@ -21,6 +21,7 @@ LATER = DAY + timedelta(days=40, hours=3, minutes=7, seconds=11)
 
 EMPTY_BLOCK = re.compile(r"<([\w:|]+)>\s*</\1>")
 """A block of reasoning without any, as some templates write it before a last answer."""
+THINKING = re.compile(r"[<\[][^<>\[\]]*(?:think|channel|reason)[^<>\[\]]*[>\]]", re.IGNORECASE)
 NEAR = 40
 
 STEPS = {
@@ -32,7 +33,7 @@ SAYS = {
     "reasoning_dropped": "the reasoning of earlier turns is dropped",
     "inline_reasoning": "the reasoning inside an earlier answer is dropped",
     "system_text_moves": "the system text stands elsewhere",
-    "late_system_moves": "a system message in the middle is written before the turns it follows",
+    "late_system_moves": "a system message in the middle changes the turns before it",
     "tools_move": "the tools stand elsewhere",
     "history_trimmed": "a text of an earlier turn is gone",
     "last_turn_differs": "a message is written otherwise while it is the last",
@@ -95,9 +96,6 @@ def cause_of(messages: list[Message], first: Prompt, later: Prompt, at: int) -> 
     blocks = EMPTY_BLOCK.finditer(first.text, low, at + NEAR)
     if any(block.start() <= at < block.end() for block in blocks):
         return "reasoning_dropped"
-    for i, message in enumerate(later.chat["messages"]):
-        if i >= len(messages) and message["role"] == "system" and i in later.places and later.places[i].start <= at:
-            return "late_system_moves"
     for i, message in enumerate(messages):
         thoughts = [message[name] for name in REASONING_FIELDS if isinstance(message.get(name), str)]
         if any(t.strip() and t.strip() in first.text and t.strip() not in later.text for t in thoughts):
@@ -112,8 +110,11 @@ def cause_of(messages: list[Message], first: Prompt, later: Prompt, at: int) -> 
             return "system_text_moves"
         if after is None or (before.written != after.written and before.end > at):
             return "history_trimmed"
+    if any(message["role"] == "system" for message in later.chat["messages"][len(messages) :]):
+        return "late_system_moves"
     for tool in first.chat.get("tools", []):
-        name = tool.get("function", tool)["name"]
+        function = tool.get("function", tool)
+        name = function["description"].strip().partition("\n")[0] or function["name"]
         if first.text.find(name) != later.text.find(name):
             return "tools_move"
     behind = max((place.end for place in first.places.values()), default=0)
@@ -122,7 +123,7 @@ def cause_of(messages: list[Message], first: Prompt, later: Prompt, at: int) -> 
 
 def thinks(text: str) -> bool:
     """Whether a text holds what some templates take for a tag of reasoning."""
-    return any(mark in text for mark in ("<think>", "</think>", "[THINK]", "<|channel|>"))
+    return THINKING.search(text) is not None
 
 
 def as_generated(case: Case) -> Iterator[Break]:

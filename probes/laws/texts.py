@@ -38,7 +38,7 @@ def texts_kept(case: Case) -> Iterator[Break]:
         return
     for index, message in enumerate(case.messages):
         text = text_of(message)
-        if not text.strip() or index in whole.places or thinks(text) or _is_there(text, whole):
+        if not text.strip() or index in whole.places or thinks(text) or parts_there(message, whole):
             continue
         if any(form in whole.text for form in escaped(text)):
             continue  # it is there, altered
@@ -48,6 +48,13 @@ def texts_kept(case: Case) -> Iterator[Break]:
         cause = f"{second or late}{message['role']}{' with calls' if message.get('tool_calls') else ''}".strip()
         said = f"the text of a {second}{late}{which} leaves no trace in the prompt"
         yield Break("texts-kept", code_of(message, "lost"), cause, said, whole.chat, text, whole.text)
+
+
+def parts_there(message: Message, prompt: Prompt) -> bool:
+    """Whether every line of a message's text, or of each of its parts, stands somewhere in the prompt."""
+    content = message.get("content")
+    texts = [part["text"] for part in content if "text" in part] if isinstance(content, list) else [text_of(message)]
+    return all(_is_there(text, prompt) for text in texts)
 
 
 def _is_there(text: str, prompt: Prompt) -> bool:
@@ -109,6 +116,8 @@ def _altered_elsewhere(text: str, message: Message, whole: Prompt) -> str | None
         return "escaped"
     if message["role"] == "assistant" and thinks(text):
         return "cut_at_think"
+    if isinstance(message.get("content"), list) and parts_there(message, whole):
+        return None  # something stands between the parts
     return "altered" if _is_there(text, whole) or any(form in whole.text for form in escaped(text)) else None
 
 
@@ -148,7 +157,7 @@ def texts_in_order(case: Case) -> Iterator[Break]:
         said = f"{place_name(after, case.messages[after])} stands before {place_name(before, case.messages[before])}"
         yield Break(
             "texts-in-order",
-            "RL107" if system else "CT106",
+            "RL107" if system else "TL114" if case.messages[before].get("tool_calls") else "CT106",
             "system" if system else " before ".join(reversed(roles)),
             said,
             whole.chat,
@@ -182,7 +191,7 @@ LAWS = (
     Law("texts-kept", ("CT106", "CT104", "RL101", "RL103", "TL114"), "every text leaves a trace", texts_kept),
     Law("texts-unaltered", ("CT106", "CT104", "RS103"), "every text stands as it was sent", texts_unaltered),
     Law("texts-once", ("CT106",), "every text stands there once", texts_once),
-    Law("texts-in-order", ("CT106", "RL107"), "the texts stand in the order of the messages", texts_in_order),
+    Law("texts-in-order", ("CT106", "RL107", "TL114"), "the texts stand in the order of the messages", texts_in_order),
     Law(
         "reasoning-in-loop",
         ("RS102",),

@@ -89,6 +89,9 @@ def _calls(case: Case, whole: Prompt, end: str) -> Iterator[Break]:
         )
         if between.count(end) - opened_by >= 1 or OTHER_ENDS.search(between.replace(end, "")):
             continue
+        own = 0 if i in whole.places else 1
+        if case.subject.frames.opener is None or between.count(case.subject.frames.opener) <= own:
+            continue  # the results stand in the turn of the call
         yield Break(
             "turns-closed",
             "TL108",
