@@ -90,6 +90,10 @@ class Engine:
     drops_empty: frozenset[str] = frozenset()
     reasoning: str | None = None
 
+    def gives(self, variable: str) -> bool:
+        """Whether the engine gives it a value of its own: the other two pass every special token of the tokenizer."""
+        return variable in SET_BY_LLAMA_SERVER if self.name == "llama-server" else variable.endswith("_token")
+
 
 ENGINES = (
     Engine(
@@ -141,10 +145,6 @@ class Known:
     def avoided(self, name: str, what: str, rather: str = "") -> Iterator[Line]:
         if self.says(name) == "no":
             yield "avoid", f"{what}: {self.trouble(name)}{rather}"
-
-    @property
-    def sets_itself(self) -> frozenset[str]:
-        return SET_BY_LLAMA_SERVER if self.engine.name == "llama-server" else frozenset()
 
 
 def advice(
@@ -317,7 +317,7 @@ def _beside_calls(known: Known) -> Iterator[Line]:
     if known.says("null_content_with_calls") == "no":
         yield from known.avoided("null_content_with_calls", f"null content {beside}", rather)
     else:
-        yield from known.avoided("missing_content_with_calls", f"no content {beside}", rather)
+        yield from known.avoided("missing_content_with_calls", f"missing content {beside}", rather)
         if known.engine.name == "transformers" and known.says("null_content_with_calls", RAW) == "no":
             trouble = known.trouble("null_content_with_calls", RAW)
             yield "avoid", f"null content {beside} without apply_chat_template, which drops it: {trouble}"
@@ -387,7 +387,7 @@ def _reasoning_key(known: Known) -> str | None:
 
 
 def _variables(known: Known) -> Iterator[Line]:
-    required = [name for name in known.contract.required_variables if name not in known.sets_itself]
+    required = [name for name in known.contract.required_variables if not known.engine.gives(name)]
     if required:
         yield "send", f"{_listed(required)} in {known.engine.kwargs}: nothing renders without"
     for variable in known.contract.variables:
@@ -400,7 +400,7 @@ def _variables(known: Known) -> Iterator[Line]:
 
 def _defaults(known: Known) -> dict[str, Any]:
     """The variables that can be set, at the values that the template takes without them."""
-    own = [variable for variable in known.contract.variables if variable.name not in known.sets_itself]
+    own = [variable for variable in known.contract.variables if not known.engine.gives(variable.name)]
     found = {variable.name: _default(variable) for variable in own}
     return {name: value for name, value in found.items() if value is not None}
 

@@ -193,6 +193,12 @@ def test_a_variable_without_which_nothing_renders() -> None:
     assert "city in keyword arguments of apply_chat_template: nothing renders without" in advice["transformers"].send
 
 
+def test_a_special_token_that_only_llama_server_does_not_give() -> None:
+    advice = served("{% if not eot_token %}{{ raise_exception('no token') }}{% endif %}" + CHATML)
+    assert "eot_token in chat_template_kwargs: nothing renders without" in advice["llama-server"].send
+    assert not any("eot_token" in line for engine in ("vllm", "transformers") for line in advice[engine].send)
+
+
 def test_nothing_is_said_where_nothing_is_known() -> None:
     assert probe("{% if %}").serving == []
     assert probe(CHATML, depth="quick").serving == []
