@@ -454,7 +454,7 @@ def wait_for_rows(out: Path, count: int, scan: subprocess.Popen[bytes]) -> None:
 
 
 def test_a_killed_scan_is_resumed(many: Path, tmp_path: Path, run: Run) -> None:
-    """Twice killed, once stopped, and the half of a line at the end of the file: nothing is lost, nothing stands twice."""
+    """Twice killed, once stopped, half a line at the end of the file: nothing is lost, nothing stands twice."""
     out = tmp_path / "rows.jsonl"
     done = 0
     for end, resume in ((signal.SIGKILL, []), (signal.SIGKILL, ["--resume"]), (signal.SIGINT, ["--resume"])):
