@@ -309,9 +309,9 @@ DISAGREEMENTS = [
     # Calls are written only `if message['content'] is none`; llama.cpp's conversation has an empty string there.
     ("deepseek-ai-DeepSeek-R1-Distill-Llama-8B", "tool_calls", "yes", "its content beside a call is an empty text"),
     ("swift-jinja--ChatTemplateTests--deepSeekR1chatTemplate", "parallel_tool_calls", "yes", "second call is not read"),
-    # Tool results are collected with `.append`, which Jinja2's immutable sandbox refuses and llama.cpp allows.
+    # Ids of calls are collected with `.append`, which Jinja2's immutable sandbox refuses and llama.cpp allows.
     ("Kimi-K2-Instruct", "tool_calls", "no", "the engines differ"),
-    # The macro loops over a list of parts; llama.cpp tries it with an empty list, which the macro never reaches.
+    # A macro loops over a list of parts; llama.cpp tries an empty list, and what it looks for there is not noticed.
     ("LFM2.5-8B-A1B", "typed_content", "yes", "an empty list"),
     # `preserve_thinking` keeps the reasoning, but the field is read as `thinking`; llama.cpp sends reasoning_content.
     ("LFM2.5-8B-A1B", "preserve_reasoning", "yes", "reasoning_content"),
@@ -319,12 +319,12 @@ DISAGREEMENTS = [
     ("mistralai-Ministral-3-14B-Reasoning-2512", "typed_content", "yes", "an empty list, and that fails"),
     # The switch is called `preserved_thinking`, which llama.cpp does not know; without tools its default is off.
     ("tencent-Hy3", "preserve_reasoning", "yes", "with preserved_thinking=true"),
-    # `message.content` is a condition of the loop over messages, so it is read; nothing prints a system message.
+    # The system text is put before the first content in a variable, and then `message['content']` is printed instead.
     ("chat_templates--gemma-it--9028c079", "system_role", "no", "not whether it is written"),
     # Results without a `name` are refused, and llama.cpp's conversation sends one without.
     ("xinference--qwen1.5-chat", "tool_calls", "yes", "require a 'name' key"),
-    # Filters such as from_json exist in the server that the template is of, and not in llama.cpp: its conversation
-    # with arguments as text reaches the filter, which denies the tools too.
+    # from_json is a filter of the server that the template was patched for; in llama.cpp the conversations with a call
+    # fail there, which denies the tools too.
     ("model_server--chat_template_qwen35", "tools", "yes", "from_json"),
     # `"%s" | format(x)` leaves %s in llama.cpp: the calls are read, their values never written.
     ("vllm--tool_chat_template_llama4_pythonic--e030e206", "tool_calls", "yes", "not what is written of it"),
