@@ -24,7 +24,6 @@ from tests.conformance.golden import NO_SHARED, SHARED, have_shared
 ROOT = Path(__file__).resolve().parents[2]
 FOUND = ROOT / "tests" / "probes" / "rules" / "corpus_findings.json"
 PAGE = ROOT / "docs" / "rules.md"
-START, END = "<!-- hits: start -->", "<!-- hits: end -->"
 SEVERITIES = ("error", "warning", "info")
 
 Findings = dict[str, list[str]]
@@ -88,16 +87,36 @@ def table(found: Findings, official: Iterable[str]) -> str:
     return "\n".join(lines)
 
 
-def page_table() -> str:
-    """The table that the page holds."""
-    return PAGE.read_text(encoding="utf-8").partition(START)[2].partition(END)[0].strip()
+def rules_table() -> str:
+    lines = ["| rule | name | severity | what it says |", "|---|---|---|---|"]
+    for rule in rules().values():
+        mark = " (preview)" if rule.preview else ""
+        lines.append(f"| {rule.code} | {rule.name}{mark} | {rule.severity} | {rule.summary} |")
+    return "\n".join(lines)
+
+
+def filled(page: str, part: str, content: str) -> str:
+    """The page with the text between the markers of one part replaced."""
+    start, end = f"<!-- {part}: start -->", f"<!-- {part}: end -->"
+    return re.sub(f"{start}.*?{end}", lambda _: f"{start}\n{content}\n{end}", page, flags=re.DOTALL)
+
+
+def page(found: Findings, official: Iterable[str]) -> str:
+    """docs/rules.md as it must be for these findings."""
+    text = PAGE.read_text(encoding="utf-8")
+    return filled(filled(text, "rules", rules_table()), "hits", table(found, official))
+
+
+def kept() -> Findings:
+    """What was found when the page was made."""
+    loaded: Findings = json.loads(FOUND.read_text(encoding="utf-8"))
+    return loaded
 
 
 def write(found: Findings, official: list[str]) -> None:
-    FOUND.write_text(json.dumps(found, indent=0, sort_keys=True) + "\n", encoding="utf-8")
-    page = PAGE.read_text(encoding="utf-8")
-    new = f"{START}\n\n{table(found, official)}\n\n{END}"
-    PAGE.write_text(re.sub(f"{START}.*?{END}", lambda _: new, page, flags=re.DOTALL), encoding="utf-8")
+    rows = [f" {json.dumps(slug)}: {json.dumps(codes)}" for slug, codes in sorted(found.items())]
+    FOUND.write_text("{\n" + ",\n".join(rows) + "\n}\n", encoding="utf-8")
+    PAGE.write_text(page(found, official), encoding="utf-8")
 
 
 def main() -> int:
