@@ -311,7 +311,7 @@ DISAGREEMENTS = [
     ("swift-jinja--ChatTemplateTests--deepSeekR1chatTemplate", "parallel_tool_calls", "yes", "second call is not read"),
     # Ids of calls are collected with `.append`, which Jinja2's immutable sandbox refuses and llama.cpp allows.
     ("Kimi-K2-Instruct", "tool_calls", "no", "the engines differ"),
-    # A macro loops over a list of parts; llama.cpp tries an empty list, and what it looks for there is not noticed.
+    # A macro loops over a list of parts, behind `if message.get("content")`: llama.cpp tries an empty list.
     ("LFM2.5-8B-A1B", "typed_content", "yes", "an empty list"),
     # `preserve_thinking` keeps the reasoning, but the field is read as `thinking`; llama.cpp sends reasoning_content.
     ("LFM2.5-8B-A1B", "preserve_reasoning", "yes", "reasoning_content"),
