@@ -5,9 +5,9 @@ there, else those of `corpus/`, so mostly duplicates. Nothing is stored: rows go
 distinct templates fills a cache, so that the second one shows what rows cost beside the probes. A line each tenth: CPU
 seconds and peak memory of the scan so far; the cost must be linear and the memory flat.
 
-Measured on two shared x86-64 cores, Python 3.11, 521 configurations of 5.3 kB: 132 s of CPU for a million rows (163 us a
-row at 100,000, 132 at the end; 1.9 s of it start and reading the cache), peak 59 MB throughout. The distinct probes took
-another 110 s in the workers.
+Measured on two shared x86-64 cores, Python 3.11, 521 configurations of 5.3 kB: 132 s of CPU for a million rows (163
+us a row after 100,000, 132 at the end, because the cache is read once), peak 59 MB throughout. The distinct probes
+took another 124 s, in the workers.
 """
 
 from __future__ import annotations
