@@ -96,6 +96,7 @@ def cause_of(messages: list[Message], first: Prompt, later: Prompt, at: int) -> 
     blocks = EMPTY_BLOCK.finditer(first.text, low, at + NEAR)
     if any(block.start() <= at < block.end() for block in blocks):
         return "reasoning_dropped"
+    late_system = any(message["role"] == "system" for message in later.chat["messages"][len(messages) :])
     for i, message in enumerate(messages):
         thoughts = [message[name] for name in REASONING_FIELDS if isinstance(message.get(name), str)]
         if any(t.strip() and t.strip() in first.text and t.strip() not in later.text for t in thoughts):
@@ -108,9 +109,11 @@ def cause_of(messages: list[Message], first: Prompt, later: Prompt, at: int) -> 
             return "inline_reasoning"
         if message["role"] in ("system", "developer") and after is not None and before.start != after.start:
             return "system_text_moves"
+        if after is None and late_system and message["role"] == "system":
+            return "late_system_moves"
         if after is None or (before.written != after.written and before.end > at):
             return "history_trimmed"
-    if any(message["role"] == "system" for message in later.chat["messages"][len(messages) :]):
+    if late_system:
         return "late_system_moves"
     for tool in first.chat.get("tools", []):
         function = tool.get("function", tool)
