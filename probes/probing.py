@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 
 Depth = Literal["quick", "full"]
 Status = Literal["complete", "partial", "invalid", "not_evaluated"]
+LIMITS_ENOUGH = 2
+"""Conversations that hit a limit on a path before the others are not asked any more."""
 CONTEXT = 30
 """Code points around a difference that the report quotes."""
 
@@ -183,15 +185,20 @@ def engine_status(renders: Renders, path: str, not_evaluated: list[NotEvaluated]
     """How `path` fares with the conversations; its first error, and a note for each that hit a limit."""
     dialect, _, way = path.partition(":")
     refusal = renders.loads(path)
-    rendered = 0
+    rendered = limits_hit = 0
     first: Failure | None = failure(refusal) if refusal is not None else None
     if refusal is None:
         for chat_name, build in CHATS.items():
+            if limits_hit >= LIMITS_ENOUGH:
+                why = f"{limits_hit} conversations before it hit a limit"
+                not_evaluated.append(NotEvaluated(what=f"conversation {chat_name} on {path}", why=why, how=None))
+                continue
             outcome = renders.render(path, build())
             if outcome.error is None:
                 rendered += 1
                 continue
             if outcome.limited:
+                limits_hit += 1
                 what = f"conversation {chat_name} on {path}"
                 not_evaluated.append(NotEvaluated(what=what, why=outcome.error.message, how="raise the limit"))
             first = first or failure(outcome.error)
