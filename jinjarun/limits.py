@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
-from jinjarun.errors import LimitExceeded
+from jinjarun.errors import InputError, LimitExceeded
 
 STEP_BYTES = 16
 """Bytes of a string that cost one step to make."""
+MOST = 10**15
+"""The largest limit: none."""
+MOST_LEVELS = 10_000
+"""The largest limit on a depth, which the host's own stack still holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +19,8 @@ class Limits:
     """Bounds on a template and its renders, the same on every machine and in both dialects.
 
     A step is a node evaluated, an item visited, or 16 bytes of a string made. Nodes of straight-line code are charged
-    together when it is entered; everything is charged before it is done. Bytes are of UTF-8.
+    together when it is entered; everything is charged before it is done. Bytes are of UTF-8; a value of the input is
+    64 of them besides its text. A limit is an integer up to MOST, a depth one up to MOST_LEVELS; else InputError.
     """
 
     source_bytes: int = 256 * 1024
@@ -30,6 +35,13 @@ class Limits:
     depth: int = 500
     data_depth: int = 100
     strftime_chars: int = 64
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            most = MOST_LEVELS if field.name in {"depth", "data_depth"} else MOST
+            if type(value) is not int or not 0 <= value <= most:
+                raise InputError(f"{field.name} is no integer from 0 to {most:,}", path=f"limits.{field.name}")
 
 
 def utf8_size(text: str) -> int:

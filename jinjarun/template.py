@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-FRAMES_PER_LEVEL = 4
-"""Python frames that one level of a template's tree may take."""
+FRAMES_PER_LEVEL = 7
+"""Python frames that one level of a template's tree may take, most of them while it is compiled."""
 SPARE_FRAMES = 400
 
 

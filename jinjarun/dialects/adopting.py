@@ -15,10 +15,20 @@ if TYPE_CHECKING:
     from jinjarun.runtime.run import Run
 
 
+VALUE_BYTES = 64
+"""What a value counts as input besides its text: about the memory that it takes."""
 _PATH_CHARS = 200
 """Of a path into the data; what lies deeper shows where it begins and its last step."""
-_VALUE_BYTES = 64
-"""What a value counts as input besides its text: about the memory that it takes."""
+
+
+def below(path: str, key: str | int) -> str:
+    """The path of what stands under `key` in what stands at `path`, made safe to print."""
+    if len(path) > _PATH_CHARS:
+        path = path[:_PATH_CHARS] + "..."
+    if isinstance(key, int):
+        return f"{path}[{key}]"
+    shown = key if len(key) <= QUOTE_LIMIT and key.isprintable() else quote(key)
+    return f"{path}.{shown}" if path else shown
 
 
 class Adopter:
@@ -37,8 +47,8 @@ class Adopter:
         for name, value in context.items():
             if type(name) is not str:
                 raise InputError("a variable's name must be a string", path=f"[{type(name).__name__}]")
-            path = _shown(name)
-            self.spend(_VALUE_BYTES + utf8_size(name), path)
+            path = below("", name)
+            self.spend(VALUE_BYTES + utf8_size(name), path)
             result[self.string(name)] = self.value(value, path, 1)
         return result
 
@@ -58,23 +68,21 @@ class Adopter:
             if not math.isfinite(value):
                 raise InputError(f"{value} is no JSON at {path}: use null or a string", path=path)
             return value
-        if len(path) > _PATH_CHARS:
-            path = path[:_PATH_CHARS] + "..."
         if depth > self.limits.data_depth:
             raise InputError(
                 f"data nested deeper than {self.limits.data_depth} levels (or containing itself) at {path}", path=path
             )
         if kind is list or kind is tuple:
-            self.spend(_VALUE_BYTES * len(value), path)
+            self.spend(VALUE_BYTES * len(value), path)
             if len(value) > self.limits.items:
                 raise InputError(f"more than {self.limits.items:,} items at {path}", path=path)
-            return [self.value(item, f"{path}[{i}]", depth + 1) for i, item in enumerate(value)]
+            return [self.value(item, below(path, i), depth + 1) for i, item in enumerate(value)]
         if kind is dict:
             return self.object(value, path, depth)
         raise InputError(f"{kind.__name__} is no plain JSON at {path}: convert it first", path=path)
 
     def object(self, value: dict[Any, Any], path: str, depth: int) -> dict[str, Any]:
-        self.spend(_VALUE_BYTES * len(value), path)
+        self.spend(VALUE_BYTES * len(value), path)
         if len(value) > self.limits.items:
             raise InputError(f"more than {self.limits.items:,} keys at {path}", path=path)
         result = {}
@@ -82,15 +90,10 @@ class Adopter:
             if type(key) is not str:
                 raise InputError(f"a key of type {type(key).__name__} at {path}: JSON has strings only", path=path)
             self.spend(utf8_size(key), path)
-            result[self.string(key)] = self.value(item, f"{path}.{_shown(key)}", depth + 1)
+            result[self.string(key)] = self.value(item, below(path, key), depth + 1)
         return result
 
     def spend(self, size: int, path: str) -> None:
         self.size += size
         if self.size > self.limits.input_bytes:
             raise InputError(f"more than {self.limits.input_bytes:,} bytes of input, at {path}", path=path)
-
-
-def _shown(key: str) -> str:
-    """A key as paths show it."""
-    return key if len(key) <= QUOTE_LIMIT and key.isprintable() else quote(key)

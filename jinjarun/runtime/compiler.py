@@ -276,7 +276,7 @@ class _Compiler:
                     env.run.charge(len(result) // STEP_BYTES)
                     result = Text.of(str(result), origin)
                 else:
-                    env.run.charge(len(result.parts))
+                    env.run.charge(max(len(result.parts) - 1, 0))
                     if any(part[1] is COMPUTED for part in result.parts):
                         result = Text.joined((piece, origin if of is COMPUTED else of) for piece, of in result.parts)
                 env.write(result)
@@ -608,12 +608,17 @@ class _Compiler:
         params = tuple(parameter.name for parameter in parameters)
         defaults: dict[str, Closure] = {}
         outer_cost, self.cost = self.cost, len(parameters)
+        outer_depth, outer_deepest = self.depth, self.deepest
+        self.depth = self.deepest = 0
         for parameter in parameters:
             self.look_up(parameter.name)
             if parameter.default is not None:
                 defaults[parameter.name] = self.expr(parameter.default)
         cost, self.cost = self.cost, outer_cost
-        closure, height, masked = self.function_body(body, params)
+        height = self.deepest
+        self.depth, self.deepest = outer_depth, max(outer_deepest, outer_depth + height)
+        closure, body_height, masked = self.function_body(body, params)
+        height = max(height, body_height)
         special = SPECIAL & self.names
         self.names |= outer_names
         return Macro(name, params, defaults, closure, self.finish, height, cost, frozenset(special), tuple(masked))

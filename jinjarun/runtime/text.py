@@ -64,11 +64,11 @@ def parts_of(text: str) -> tuple[tuple[str, Origin], ...]:
 
 
 def join(run: Run, texts: Iterable[str]) -> Text:
-    """The texts one after the other, all parts kept, a step each."""
+    """The texts one after the other, all parts kept; a text of several costs a step for each further one."""
     parts: list[tuple[str, Origin]] = []
     for text in texts:
         more = parts_of(text)
-        run.charge(len(more))
+        run.charge(max(len(more) - 1, 0))
         parts += more
     return Text.joined(parts)
 

@@ -7,8 +7,9 @@ import math
 import re
 from typing import Any
 
+from jinjarun.dialects.adopting import VALUE_BYTES, below
 from jinjarun.errors import InputError, LimitExceeded, quote
-from jinjarun.limits import Limits
+from jinjarun.limits import Limits, utf8_size
 
 _NUMBER_PARTS = re.compile(r"(-?)(\d+)(?:\.(\d+))?(?:e([+-]\d+))?")
 _INT64 = 1 << 63
@@ -16,36 +17,55 @@ _PLAIN_DIGITS = 15
 """A double is written without an exponent as long as its decimal point lies within that many digits."""
 
 
-def plain(value: Any, path: str, limits: Limits, depth: int = 0) -> Any:
+def plain(value: Any, path: str, limits: Limits) -> Any:
     """A copy of the caller's data, as the server would have it after parsing the request's text.
 
-    Raises InputError with the path for what no JSON text can hold (other types, NaN, lone surrogates), LimitExceeded
-    for data nested too deep. Integers beyond 64 bits become doubles, those of the upper unsigned half wrap around.
+    Raises InputError with the path for what no JSON text can hold (other types, NaN, lone surrogates) and for more
+    than `input_bytes`, LimitExceeded for data nested too deep. Integers beyond 64 bits become doubles, those of the
+    upper unsigned half wrap around.
     """
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, str):
-        return _text(value, path)
-    if isinstance(value, int):
-        return _integer(value, path)
-    if isinstance(value, float):
-        if not math.isfinite(value):
-            raise InputError(f"{path}: {value} is not a JSON number", path=path)
-        return value
-    if depth > limits.data_depth:
-        allowed = limits.data_depth
-        raise LimitExceeded(f"limit exceeded: data_depth (allowed {allowed})", limit="data_depth", allowed=allowed)
-    if isinstance(value, dict):
-        copy = {}
-        for key, item in value.items():
-            if not isinstance(key, str):
-                raise InputError(f"{path}: a key is {type(key).__name__}, not a string", path=path)
-            at = _text(key, path) if not path else f"{path}.{key}"
-            copy[_text(key, path)] = plain(item, at, limits, depth + 1)
-        return copy
-    if isinstance(value, (list, tuple)):
-        return [plain(item, f"{path}[{i}]", limits, depth + 1) for i, item in enumerate(value)]
-    raise InputError(f"{path or 'the body'}: {type(value).__name__} is not JSON", path=path)
+    return _Reader(limits).read(value, path, 0)
+
+
+class _Reader:
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.size = 0
+
+    def read(self, value: Any, path: str, depth: int) -> Any:
+        self.spend(VALUE_BYTES, path)
+        if value is None or isinstance(value, bool):
+            return value
+        if isinstance(value, str):
+            return self.text(value, path)
+        if isinstance(value, int):
+            return _integer(value, path)
+        if isinstance(value, float):
+            if not math.isfinite(value):
+                raise InputError(f"{path}: {value} is not a JSON number", path=path)
+            return value
+        if depth > self.limits.data_depth:
+            allowed = self.limits.data_depth
+            raise LimitExceeded(f"limit exceeded: data_depth (allowed {allowed})", limit="data_depth", allowed=allowed)
+        if isinstance(value, dict):
+            copy = {}
+            for key, item in value.items():
+                if not isinstance(key, str):
+                    raise InputError(f"{path}: a key is {type(key).__name__}, not a string", path=path)
+                copy[self.text(key, path)] = self.read(item, below(path, key), depth + 1)
+            return copy
+        if isinstance(value, (list, tuple)):
+            return [self.read(item, below(path, i), depth + 1) for i, item in enumerate(value)]
+        raise InputError(f"{path or 'the body'}: {type(value).__name__} is not JSON", path=path)
+
+    def text(self, text: str, path: str) -> str:
+        self.spend(utf8_size(text), path)
+        return _text(text, path)
+
+    def spend(self, size: int, path: str) -> None:
+        self.size += size
+        if self.size > self.limits.input_bytes:
+            raise InputError(f"more than {self.limits.input_bytes:,} bytes of input, at {path}", path=path)
 
 
 def _text(text: str, path: str) -> str:

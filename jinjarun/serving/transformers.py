@@ -224,7 +224,7 @@ class _Call:
         elif "default" in templates:
             name = "default"
         else:
-            names = ", ".join(quote(str(other)) for other in sorted(templates)) or "none"
+            names = ", ".join(quote(name) for name in sorted(map(str, templates))) or "none"
             raise SourceError(
                 f"no template is called default and the call names none; there are: {names}",
                 path="source",

@@ -14,6 +14,7 @@ _IN_JINJA2 = (
     "with endwith block endblock autoescape endautoescape generation endgeneration "
     "print raw include import from extends"
 )
+_DIGITS = r"\d++(?:_\d++)*+"
 _TARGETS = "only a name, `namespace.attribute`, or a tuple of them can be assigned"
 
 
@@ -56,8 +57,8 @@ class SyntaxRules:
     # Tokens
     double_braces: bool = True
     """`{{` inside of a tag is a brace, twice."""
-    float_pattern: str = r"(?<!\.)(?:\d+_)*\d+(?:(?:\.(?:\d+_)*\d+)?[eE][+\-]?(?:\d+_)*\d+|\.(?:\d+_)*\d+)"
-    integer_pattern: str = r"0[bB](?:_?[01])+|0[oO](?:_?[0-7])+|0[xX](?:_?[\da-fA-F])+|[1-9](?:_?\d)*|0(?:_?0)*"
+    float_pattern: str = rf"(?<!\.){_DIGITS}(?:(?:\.{_DIGITS})?[eE][+\-]?{_DIGITS}|\.{_DIGITS})"
+    integer_pattern: str = r"0[bB](?:_?[01])++|0[oO](?:_?[0-7])++|0[xX](?:_?[\da-fA-F])++|[1-9](?:_?\d)*+|0(?:_?0)*+"
     integer_bits: int | None = None
     """Size of an integer; None where `Limits.integer_bits` is the only bound."""
     signed_numbers: bool = False

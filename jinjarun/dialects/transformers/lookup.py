@@ -178,7 +178,7 @@ def getter(
 
     def get(item: Any) -> Any:
         for part in parts:
-            run.charge(2)
+            run.charge(3)
             item = getitem(run, item, part)
             if default is not None and isinstance(item, Undefined):
                 item = default

@@ -12,6 +12,8 @@ from jinjarun.limits import utf8_size
 if TYPE_CHECKING:
     from jinjarun.runtime.run import Run
 
+_TOJSON_STEPS = 3
+"""Steps of one call, besides those of what is written."""
 _PPRINT_STEPS = 8
 """Steps an item that is printed prettily, for each level above it."""
 
@@ -27,6 +29,7 @@ def tojson(  # noqa: PLR0917 - its parameters are transformers' own
 ) -> str:
     """`json.dumps(value, ...)`, as transformers 5.24 (chat_template_utils) defines the filter: no HTML escapes."""
     extent = measure(run, value)
+    run.charge(_TOJSON_STEPS)
     size = extent.size
     if indent is not None:
         # Written by Python code, a generator for each level.

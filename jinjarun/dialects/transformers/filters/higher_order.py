@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 Builtin = Callable[..., Any]
 
+_ITEM_STEPS = 2
+"""An item visited and a builtin called."""
+
 
 def mapping(filters: Mapping[str, Builtin]) -> Builtin:
     """The filter `map` over the table `filters`."""
@@ -28,7 +31,7 @@ def mapping(filters: Mapping[str, Builtin]) -> Builtin:
             return
         function = prepared(run, args, kwargs)
         for item in value:
-            run.charge(1)
+            run.charge(_ITEM_STEPS)
             yield function(item)
 
     def prepared(run: Run, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[[Any], Any]:
@@ -65,7 +68,7 @@ def selecting(tests: Mapping[str, Builtin], *, keep: bool, by_attribute: bool) -
             get, args = getter(run, args[0]), args[1:]
         accepts = test(run, args, kwargs)
         for item in value:
-            run.charge(1)
+            run.charge(_ITEM_STEPS)
             if bool(accepts(item if get is None else get(item))) is keep:
                 yield item
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _NOT_IN_ATTRIBUTE_NAMES = re.compile(r"[ \t\n\r\f\v/>=]")
 _SCHEME = re.compile(r"[\w.+-]{2,}:/{0,2}")
+_PAIR_STEPS = 4
+"""Steps to write a key with its value, besides those of their characters."""
 _LINK_STEPS = 4
 """Steps a character of text in which links are looked for."""
 
@@ -53,6 +55,7 @@ def xmlattr(run: Run, value: Any, /, autospace: Any = True) -> str:
     if not isinstance(value, dict):
         refuse(value, "an object")
     run.items(len(value))
+    run.charge(_PAIR_STEPS * len(value))
     written = []
     for key, item in value.items():
         if item is None or isinstance(item, Undefined):
@@ -70,6 +73,7 @@ def urlencode(run: Run, value: Any, /) -> str:
     if isinstance(value, str) or not isinstance(value, Iterable):
         return _quoted(run, value, for_qs=False)
     pairs = collect(run, value.items() if isinstance(value, dict) else value)
+    run.charge(_PAIR_STEPS * len(pairs))
     written = []
     for pair in pairs:
         key, item = collect(run, pair)

@@ -104,7 +104,7 @@ def _unique(run: Run, value: Any, case_sensitive: Any, attribute: Any) -> Iterat
     get = getter(run, attribute, finish=_folding(run, case_sensitive))
     seen: set[Any] = set()
     for item in value:
-        run.charge(1)
+        run.charge(2)
         key = get(item)
         check_key(run, key, len(seen))
         if key not in seen:
