@@ -53,7 +53,6 @@ MARKER = "CONTINUE_FINAL_MESSAGE_TAG "
 """Put behind the text to be continued. A template that trims the text takes the space away."""
 
 
-
 @dataclass(frozen=True, slots=True)
 class Rework(reworks.Rework):
     """A row of this module's REWORKS applied at `path`: a place in the call's data, "template" or "prompt"."""
