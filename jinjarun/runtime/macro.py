@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from jinjarun.runtime.scope import Env
 
 
+CALL_STEPS = 8
+"""Steps of a call besides the nodes of its body: a scope is made, and its output gathered."""
+
+
 @dataclass(slots=True, eq=False, repr=False)
 class Macro:
     """`name(parameters)`: renders `body` in a scope of its own and gives its text.
@@ -43,6 +47,7 @@ class Macro:
     def render(self, dialect: Dialect, calling: Env, args: list[Any], kwargs: dict[str, Any]) -> str:
         """The text of one call from where the variables are `calling`."""
         run = calling.run
+        run.steps -= CALL_STEPS
         run.depth += self.height
         if run.depth > run.limits.depth:
             raise run.exceeded("depth")
