@@ -32,19 +32,20 @@ def forget_peak() -> None:
     Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")
 
 
-def measured(row: dict[str, Any], dialect: str) -> dict[str, Any]:
+def measured(row: dict[str, Any], dialect: str, spans: bool) -> dict[str, Any]:
     """Runs in the child: the row's faults, CPU seconds and megabytes."""
     case = attack(row)
     forget_peak()
     before, start = peak_megabytes(), time.process_time()
-    found = list(faults(case, dialect))
+    found = list(faults(case, dialect, spans=spans))
     seconds, megabytes = time.process_time() - start, peak_megabytes() - before
     if megabytes > MEGABYTES:
         found.append(f"{case.id} {dialect}: {megabytes:.0f} MB, allowed {MEGABYTES}")
-    return {"id": case.id, "dialect": dialect, "seconds": seconds, "megabytes": megabytes, "faults": found}
+    name = f"{dialect} with spans" if spans else dialect
+    return {"id": case.id, "dialect": name, "seconds": seconds, "megabytes": megabytes, "faults": found}
 
 
-def in_child(row: dict[str, Any], dialect: str) -> dict[str, Any]:
+def in_child(row: dict[str, Any], dialect: str, spans: bool) -> dict[str, Any]:
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -52,7 +53,7 @@ def in_child(row: dict[str, Any], dialect: str) -> dict[str, Any]:
             os.close(reader)
             resource.setrlimit(resource.RLIMIT_CPU, (WALL_SECONDS, WALL_SECONDS))
             with os.fdopen(writer, "w") as pipe:
-                json.dump(measured(row, dialect), pipe)
+                json.dump(measured(row, dialect, spans), pipe)
         finally:
             os._exit(0)
     os.close(writer)
@@ -73,9 +74,10 @@ def main() -> int:
 
     trivial = Attack("trivial", "", "{{ messages[0].content }}", {"messages": [{"content": "x"}]}, "", {})
     for dialect in ENGINES:
-        if outcome(trivial, dialect) != "ok":
+        if outcome(trivial, dialect) != "ok" or outcome(trivial, dialect, spans=True) != "ok":
             sys.exit(f"the trivial template does not render in the {dialect} dialect")
-    answers = [in_child(row, dialect) for row in rows() for dialect in ENGINES]
+    every = [*rows(), *rows("attacks.jsonl")]
+    answers = [in_child(row, dialect, spans) for row in every for dialect in ENGINES for spans in (False, True)]
     found = [fault for answer in answers for fault in answer["faults"]]
     print("\n".join(found) or f"{len(answers)} hostile renders end as they should")
     for key, unit, bound in (("seconds", "s of CPU", CPU_SECONDS), ("megabytes", "MB", MEGABYTES)):

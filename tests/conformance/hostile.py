@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from jinjarun.errors import JinjarunError, LimitExceeded
+from jinjarun.limits import Limits
 from jinjarun.template import Template
 from tests.conformance.golden import DATA, lines
 
@@ -84,11 +85,35 @@ SPECIAL: dict[str, Any] = {
 """What JSON cannot hold, by the name that a row gives it under "$special": added to the row's context."""
 
 
+def parts(*texts: list[Any]) -> str:
+    return "".join(text * count for text, count in texts)
+
+
+def numbered(text: str, count: int) -> str:
+    return "".join(text.replace("#", str(number)) for number in range(count))
+
+
+def times(value: Any, count: int) -> list[Any]:
+    return [built(value)] * count
+
+
+def entry(key: Any, value: Any) -> dict[str, Any]:
+    return {built(key): built(value)}
+
+
+BUILDERS: dict[str, Callable[..., Any]] = {
+    f"${function.__name__}": function for function in (parts, numbered, times, entry)
+}
+"""What a row writes in short: `{"$parts": [[text, count], ...]}`, `{"$numbered": [text with #, count]}` (texts),
+`{"$times": [value, count]}` (a list), `{"$entry": [key, value]}` (an object)."""
+
+
 def built(value: Any) -> Any:
-    """A value of a row with `{"parts": [[text, count], ...]}` written out as text."""
+    """A value of a row with all that is in short written out."""
     if isinstance(value, dict):
-        if value.keys() == {"parts"}:
-            return "".join(text * count for text, count in value["parts"])
+        name = next(iter(value)) if len(value) == 1 else ""
+        if name in BUILDERS:
+            return BUILDERS[name](*value[name])
         return {key: built(item) for key, item in value.items()}
     return [built(item) for item in value] if isinstance(value, list) else value
 
@@ -97,18 +122,20 @@ def attack(row: dict[str, Any]) -> Attack:
     context = dict(row["context"])
     special = context.pop("$special", None)
     added = SPECIAL[special]() if special is not None else {}
+    source = built(row["template"])
     return Attack(
         id=row["id"],
         kind=row["class"],
-        source=built(row["template"]),
+        source=source if isinstance(source, str) else "".join(source),
         context={**built(context), **added},
         danger=row["danger"],
         expect=row["expect"],
     )
 
 
-def rows() -> list[dict[str, Any]]:
-    return list(lines(DATA / "hostile.jsonl"))
+def rows(name: str = "hostile.jsonl") -> list[dict[str, Any]]:
+    """Of `hostile.jsonl`, or of `attacks.jsonl`: holes that were found in ours, each with the limits it broke."""
+    return list(lines(DATA / name))
 
 
 def fingerprint(value: Any) -> list[Any]:
@@ -130,10 +157,10 @@ def fingerprint(value: Any) -> list[Any]:
     return marks
 
 
-def outcome(case: Attack, dialect: str) -> str:
+def outcome(case: Attack, dialect: str, *, spans: bool = False, limits: Limits | None = None) -> str:
     """ "ok", "limit" or "error"; anything else is a description of what must never leave the library."""
     try:
-        Template(case.source, dialect=dialect).render_context(case.context, now=0)
+        Template(case.source, dialect, limits).render_context(case.context, now=0, spans=spans)
     except LimitExceeded:
         return "limit"
     except JinjarunError:
@@ -145,11 +172,11 @@ def outcome(case: Attack, dialect: str) -> str:
     return "ok"
 
 
-def faults(case: Attack, dialect: str) -> Iterator[str]:
+def faults(case: Attack, dialect: str, *, spans: bool = False) -> Iterator[str]:
     """Everything that is wrong after the attack, memory aside; nothing where all is well."""
     before = fingerprint(case.context)
     start = time.process_time()
-    got = outcome(case, dialect)
+    got = outcome(case, dialect, spans=spans)
     seconds = time.process_time() - start
     if got not in case.expect[dialect]:
         yield f"{case.id} {dialect}: {got}, expected {' or '.join(case.expect[dialect])} ({case.danger})"

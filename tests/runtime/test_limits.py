@@ -78,13 +78,35 @@ def test_input_is_bounded_and_refused_with_its_path() -> None:
 
 @pytest.mark.parametrize("dialect", BOTH)
 def test_the_outcome_does_not_depend_on_the_callers_stack(dialect: str) -> None:
-    source = "{% macro m(n) %}{{ n }}{% if n %}{{ m(n - 1) }}{% endif %}{% endmacro %}{{ m(60) }}"
-    expected = Template(source, dialect).render_context({}).text
+    source = "{% macro m(n) %}{{ n }}{% if n %}{{ m(n - 1) }}{% endif %}{% endmacro %}{{ m(60) }}{{ data }}"
+    data: list[object] = []
+    for _ in range(90):
+        data = [data]
+    expected = Template(source, dialect).render_context({"data": data}).text
 
     def deep(levels: int) -> str:
-        return deep(levels - 1) if levels else Template(source, dialect).render_context({}).text
+        return deep(levels - 1) if levels else Template(source, dialect).render_context({"data": data}).text
 
-    assert deep(sys.getrecursionlimit() - 200) == expected
+    assert deep(sys.getrecursionlimit() - 120) == expected
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.sampled_from(BOTH), st.integers(0, 40), st.integers(1, 40))
+def test_code_that_runs_often_is_paid_each_time(dialect: str, times: int, nodes: int) -> None:
+    code = "+".join(["1"] * nodes)
+    for source in (
+        f"{{% for i in range(n) if {code} == 0 %}}{{% endfor %}}",
+        f"{{% macro m(a={code}) %}}{{% endmacro %}}{{% for i in range(n) %}}{{{{ m() }}}}{{% endfor %}}",
+        f"{{% macro m() %}}{{{{ {code} }}}}{{% endmacro %}}{{% for i in range(n) %}}{{% set x = m() %}}{{% endfor %}}",
+    ):
+        assert Template(source, dialect).render_context({"n": times}).cost >= times * nodes
+
+
+@pytest.mark.parametrize(("name", "value"), [("steps", -1), ("steps", True), ("items", "9"), ("depth", 10**6)])
+def test_limits_that_are_none(name: str, value: object) -> None:
+    with pytest.raises(InputError) as failed:
+        replace(Limits(), **{name: value})  # type: ignore[arg-type]
+    assert failed.value.details["path"] == f"limits.{name}"
 
 
 def test_one_template_in_many_threads() -> None:

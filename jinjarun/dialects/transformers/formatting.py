@@ -83,6 +83,8 @@ def percent_format(run: Run, text: Any, args: Any) -> Any:
     positional.reverse()
     sizes: dict[str, int] = {}
     size = utf8_size(text)
+    if "%(" in text:
+        run.charge(len(text) >> 1)
     for conversion in _conversions(text):
         run.charge(2)
         if conversion.kind == "%":

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from jinjarun.runtime.run import Run
 
 _WORD = re.compile(r"\w+")
+_CHUNK = re.compile(r"\s+|\S+")
 _WRAP_STEPS = 16
 """Steps to wrap any line, besides one a character."""
 _TRUNCATE_LEEWAY = 5
@@ -131,10 +132,10 @@ def wordwrap(  # noqa: PLR0917 - its parameters are Jinja2's own
         refuse(value, "a string")
     wrapped: list[str] = []
     for line in strings.splitlines(run, value):
-        longest = max(map(len, line.split()), default=0)
-        # A long word is cut piece by piece, and each cut copies what is left.
-        cuts = longest * longest // max(width, 1) >> 6 if isinstance(width, int) else 0
-        run.charge(_WRAP_STEPS + len(line) + cuts)
+        run.charge(_WRAP_STEPS + len(line))
+        longest = max((len(chunk[0]) for chunk in _CHUNK.finditer(line)), default=0)
+        # A long word, or space, is cut piece by piece, and each cut copies what is left.
+        run.charge(longest * longest // max(width, 1) >> 6 if isinstance(width, int) else 0)
         pieces = textwrap.wrap(
             line,
             width=width,
