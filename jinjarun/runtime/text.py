@@ -59,6 +59,9 @@ class Text(str):
             return self._origin
 
 
+Text.__name__, Text.__module__ = "str", "builtins"  # as messages of Python and Jinja2 about a value name its type
+
+
 def parts_of(text: str) -> tuple[tuple[str, Origin], ...]:
     return text.parts if type(text) is Text else ((str(text), COMPUTED),)
 
