@@ -55,7 +55,7 @@ class Adopter:
     def value(self, value: Any, path: str, depth: int) -> Any:
         kind = type(value)
         if kind is str:
-            self.spend(utf8_size(value), path)
+            self.spend(len(value) if value.isascii() else utf8_size(value), path)
             text = self.string(value)
             return Text.of(text, Origin(is_input=True, place=path)) if self.spans else text
         if value is None or kind is bool:
@@ -86,11 +86,14 @@ class Adopter:
         if len(value) > self.limits.items:
             raise InputError(f"more than {self.limits.items:,} keys at {path}", path=path)
         result = {}
+        short = len(path) <= _PATH_CHARS
         for key, item in value.items():
             if type(key) is not str:
                 raise InputError(f"a key of type {type(key).__name__} at {path}: JSON has strings only", path=path)
-            self.spend(utf8_size(key), path)
-            result[self.string(key)] = self.value(item, below(path, key), depth + 1)
+            self.spend(len(key) if key.isascii() else utf8_size(key), path)
+            plain = short and len(key) <= QUOTE_LIMIT and key.isprintable()
+            inside = f"{path}.{key}" if plain else below(path, key)
+            result[self.string(key)] = self.value(item, inside, depth + 1)
         return result
 
     def spend(self, size: int, path: str) -> None:
