@@ -211,7 +211,7 @@ def to_json(run: Run, value: Any, indent: int, item_separator: str, key_separato
     pieces: list[str] = []
 
     def write(value: Any, level: int) -> None:
-        run.charge(2)
+        run.charge(4)  # what a value costs beside an opcode
         if level > run.limits.data_depth:
             raise run.exceeded("data_depth")
         if isinstance(value, str):
