@@ -9,10 +9,11 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
+import io
 import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypedDict
@@ -33,6 +34,8 @@ from probes.reporters.text import comparison_text, lint_text, prefix_text, repor
 
 if TYPE_CHECKING:
     from probes.paths import PathAnswer, Setting
+    from probes.report import TemplateInfo
+    from probes.scanning.rows import Row
 
 DIALECTS = ("llama.cpp", "transformers")
 CLEAN, FINDING, UNUSABLE, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 130, 141
@@ -420,6 +423,7 @@ def upstream(args: argparse.Namespace) -> str | None:
 def run_lint(args: argparse.Namespace) -> int:
     from probes import linting
     from probes.lint_targets import Options, find_targets, lint_all
+    from probes.reporters.rows import error_row, lint_row
     from probes.rules import selected
 
     options = Options(words(args.select), words(args.ignore), args.preview, args.variant, upstream(args))
@@ -428,10 +432,10 @@ def run_lint(args: argparse.Namespace) -> int:
         raise Usage(f"no rule is called {', '.join(unknown)}; all are listed by: jinjarun rules")
     exemptions = linting.read_exemptions(read_text(args.ignore_file), args.ignore_file) if args.ignore_file else []
     known = read_text(args.baseline) if args.baseline else None
-    results, unusable = [], False
+    results, unusable = [], []
     for target, found in lint_all([one for given in args.template for one in find_targets(given)], options):
         if isinstance(found, JinjarunError):
-            unusable = True
+            unusable.append(error_row(target, found))
             complain(f"{target}: not evaluated: {describe(found)}", UNUSABLE)
             continue
         for result in found:
@@ -439,7 +443,12 @@ def run_lint(args: argparse.Namespace) -> int:
             results.append(result if known is None else linting.without_baseline(result, known, args.baseline))
     if args.write_baseline:
         write_file(args.write_baseline, linting.baseline(results))
-    print_json([result.to_dict() for result in results]) if args.json else write(lint_text(results))
+    tell(
+        args,
+        lambda: lint_text(results),
+        lambda: [result.to_dict() for result in results],
+        lambda: [*unusable, *map(lint_row, results)],
+    )
     if unusable:
         return UNUSABLE
     graver = any(fails(result.findings, args.fail_on) for result in results)
@@ -503,10 +512,12 @@ def run_prefix(args: argparse.Namespace) -> int:
 def run_snapshot(args: argparse.Namespace) -> int:
     from probes.lint_targets import find_targets
     from probes.reporters.changes import snapshot_text
+    from probes.reporters.rows import error_row, snapshot_row
     from probes.snapshot import Kept, Mode, keep, snapshot_file
 
     mode: Mode = "check" if args.check else "update" if args.update else "write"
     kept: dict[str, Kept] = {}
+    rows: list[Row] = []
     code = CLEAN
     for target in [target for given in args.template for target in find_targets(given)]:
         try:
@@ -515,12 +526,15 @@ def run_snapshot(args: argparse.Namespace) -> int:
             file = snapshot_file(source, variant, args.dir)
             if file in kept:
                 raise Usage(f"{target} and {kept[file].template} would both be kept in {file}")
-            kept[file] = keep(source.template(args.variant), target, file, mode, **special_tokens(args, source))
+            text = source.template(args.variant)
+            kept[file] = keep(text, target, file, mode, **special_tokens(args, source))
+            rows.append(snapshot_row(info(target, source, variant, text), kept[file]))
         except JinjarunError as error:
+            rows.append(error_row(target, error))
             complain(f"{target}: {describe(error)}", UNUSABLE)
             code = max(code, UNUSABLE if isinstance(error, SourceError | InputError) else FINDING)
     states = {one.state for one in kept.values()}
-    print_json([one.to_dict() for one in kept.values()]) if args.json else write(snapshot_text(kept.values()))
+    tell(args, lambda: snapshot_text(kept.values()), lambda: [one.to_dict() for one in kept.values()], lambda: rows)
     return max(code, UNUSABLE if "missing" in states else FINDING if "changed" in states else CLEAN)
 
 
@@ -528,16 +542,18 @@ def run_fuzz(args: argparse.Namespace) -> int:
     from probes.fuzzing import fuzz
     from probes.lint_targets import find_targets
     from probes.reporters.fuzzing import fuzz_export, fuzz_text
+    from probes.reporters.rows import error_row, fuzz_row
 
     targets = [target for given in args.template for target in find_targets(given)]
     database = None if args.database == "none" else args.database
-    reports, sources, unusable = [], [], False
+    reports, sources, rows, unusable = [], [], [], False
     for target in targets:
         try:
             source = open_source(target, corpus=corpus_folder(), vocabulary=False)
             text = source.template(args.variant)
         except JinjarunError as error:
             unusable = True
+            rows.append(error_row(target, error))
             complain(f"{target}: not evaluated: {describe(error)}", UNUSABLE)
             continue
         report = fuzz(
@@ -554,12 +570,21 @@ def run_fuzz(args: argparse.Namespace) -> int:
         )
         reports.append(report)
         sources.append(text)
+        rows.append(fuzz_row(info(target, source, args.variant or source.default, text), report, strict=args.strict))
     if args.export:
         write_file(args.export, fuzz_export(zip(reports, sources, strict=True), metadata.version("jinjarun")))
-    print_json([report.to_dict() for report in reports]) if args.json else write(fuzz_text(reports))
+    tell(args, lambda: fuzz_text(reports), lambda: [report.to_dict() for report in reports], lambda: rows)
     if unusable:
         return UNUSABLE
     return FINDING if any(report.failed(strict=args.strict) for report in reports) else CLEAN
+
+
+def info(target: str, source: Source, variant: str | None, text: str) -> TemplateInfo:
+    """Which template was judged, and where it stands."""
+    from probes.probing import template_info
+    from probes.report import TemplateSource
+
+    return template_info(text, target, variant or "default", TemplateSource.model_validate(source.report(variant)))
 
 
 class Progress:
@@ -614,13 +639,42 @@ def run_compare_templates(args: argparse.Namespace) -> int:
     return FINDING if found.outcome in failing else CLEAN
 
 
+def tell(
+    args: argparse.Namespace, text: Callable[[], str], data: Callable[[], Any], rows: Callable[[], Iterable[Row]]
+) -> None:
+    """What was found, in the format that was asked for: text, plain JSON, or rows as a reporter writes them."""
+    from probes.reporters import FINDING_FORMATS, chosen_format
+    from probes.scanning.running import whole_file
+
+    made = chosen_format("json" if args.json else args.format, args.out, FINDING_FORMATS)
+    out = io.BytesIO()
+    if made.findings:
+        made.write(rows(), out)
+    else:
+        out.write(encoded(text() if made.name == "text" else as_json(data())))
+    if args.out is None:
+        write_bytes(out.getvalue())
+    else:
+        with whole_file(args.out) as file:
+            file.write(out.getvalue())
+
+
 def print_json(value: Any) -> None:
-    write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+    write(as_json(value))
+
+
+def as_json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=2) + "\n"
 
 
 def write(text: str) -> None:
-    """To standard output as UTF-8, whatever the locale."""
-    write_bytes(text.encode("utf-8", "surrogatepass"))
+    """To standard output."""
+    write_bytes(encoded(text))
+
+
+def encoded(text: str) -> bytes:
+    """UTF-8, whatever the locale."""
+    return text.encode("utf-8", "surrogatepass")
 
 
 def write_bytes(data: bytes) -> None:
@@ -745,6 +799,15 @@ def variable_options(added: argparse.ArgumentParser) -> None:
     )
 
 
+def format_options(added: argparse.ArgumentParser) -> None:
+    """How a command that finds something in templates tells it."""
+    from probes.reporters import FINDING_FORMATS
+
+    formats = f"one of: {', '.join(FINDING_FORMATS)} (default text)"
+    added.add_argument("--format", choices=FINDING_FORMATS, metavar="NAME", help=formats)
+    added.add_argument("--out", metavar="FILE", help="write there; its ending chooses the format")
+
+
 def no_options(added: argparse.ArgumentParser) -> None:
     """Nothing beside what every command takes."""
 
@@ -829,6 +892,7 @@ def fuzz_options(added: argparse.ArgumentParser) -> None:
     )
     token_options(added)
     clock_option(added)
+    format_options(added)
 
 
 def compare_options(added: argparse.ArgumentParser) -> None:
@@ -848,6 +912,7 @@ def snapshot_options(added: argparse.ArgumentParser) -> None:
     mode.add_argument("--update", action="store_true", help="write it anew where it differs, too")
     added.add_argument("--dir", metavar="FOLDER", help="keep them there, not beside the templates")
     token_options(added)
+    format_options(added)
 
 
 def positive(text: str) -> int:
@@ -868,6 +933,7 @@ def lint_options(added: argparse.ArgumentParser) -> None:
     )
     added.add_argument("--baseline", metavar="FILE", help="leave out the findings that this file holds")
     added.add_argument("--write-baseline", metavar="FILE", help="write today's findings there; exit code 0")
+    format_options(added)
 
 
 def rules_options(added: argparse.ArgumentParser) -> None:

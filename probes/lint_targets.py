@@ -13,7 +13,7 @@ from jinjarun.isolation import IsolatedExecutor
 from jinjarun.sources import open_source
 from probes.families import corpus_folder
 from probes.linting import LintResult, lint
-from probes.report import Evidence, Finding, NotEvaluated
+from probes.report import Evidence, Finding, NotEvaluated, TemplateInfo, TemplateSource
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -81,6 +81,8 @@ def lint_target(target: str, options: Options) -> list[LintResult]:
                 tokens=source.tokens,
                 files=source,
                 upstream=options.upstream,
+                source=TemplateSource.model_validate(source.report(name)),
+                variant=name,
             )
         )
     return results
@@ -121,6 +123,7 @@ def _result(future: Future[list[dict[str, Any]]]) -> list[LintResult] | Jinjarun
     return [
         LintResult(
             name=answer["template"],
+            template=TemplateInfo.model_validate(answer["info"]),
             findings=[Finding.model_validate(row) for row in answer["findings"]],
             not_evaluated=[NotEvaluated.model_validate(row) for row in answer["not_evaluated"]],
             evidence={key: Evidence.model_validate(piece) for key, piece in answer["evidence"].items()},

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from jinjarun.errors import InputError
 from probes.probing import probe
-from probes.report import Evidence, Finding, NotEvaluated
+from probes.report import Evidence, Finding, NotEvaluated, TemplateInfo
 from probes.rules import selected
 from probes.rules.base import CODE
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from jinjarun.limits import Limits
     from jinjarun.sources import Source, TokenData
+    from probes.report import TemplateSource
 
 FINGERPRINT = re.compile(rf"{CODE.pattern}:[0-9a-f]{{8}}:\d+")
 BASELINE_VERSION = 1
@@ -44,9 +45,11 @@ class Exempt:
 
 @dataclass(frozen=True, slots=True)
 class LintResult:
-    """The findings on one template, worst first; those that are exempt; the rules that could not be judged."""
+    """The findings on one template, worst first; those that are exempt; the rules that could not be judged. `template`
+    tells which text was judged, and where it stands."""
 
     name: str
+    template: TemplateInfo
     findings: list[Finding]
     not_evaluated: list[NotEvaluated] = field(default_factory=list)
     evidence: dict[str, Evidence] = field(default_factory=dict)
@@ -56,6 +59,7 @@ class LintResult:
         """Plain JSON."""
         return {
             "template": self.name,
+            "info": self.template.model_dump(mode="json"),
             "findings": [found.model_dump(mode="json") for found in self.findings],
             "exempt": [{"reason": one.reason, **one.finding.model_dump(mode="json")} for one in self.exempt],
             "not_evaluated": [missing.model_dump(mode="json") for missing in self.not_evaluated],
@@ -75,6 +79,8 @@ def lint(
     upstream: str | None = None,
     limits: Limits | None = None,
     now: datetime | float | None = None,
+    source: TemplateSource | None = None,
+    variant: str = "default",
 ) -> LintResult:
     """What the rules find in `template`, which is always template text.
 
@@ -86,11 +92,21 @@ def lint(
     if unknown:
         raise InputError(f"no rule is called {', '.join(unknown)}; see: jinjarun rules", path="select")
     report = probe(
-        template, name=name, tokens=tokens, limits=limits, now=now, rules=chosen, files=files, upstream=upstream
+        template,
+        name=name,
+        tokens=tokens,
+        limits=limits,
+        now=now,
+        source=source,
+        variant=variant,
+        rules=chosen,
+        files=files,
+        upstream=upstream,
     )
     cited = {key for found in report.findings for key in found.evidence}
     return LintResult(
         name=name or "template",
+        template=report.template,
         findings=report.findings,
         not_evaluated=[missing for missing in report.not_evaluated if _concerns(missing, chosen)],
         evidence={key: piece for key, piece in report.evidence.items() if key in cited},
@@ -180,4 +196,4 @@ def without_baseline(result: LintResult, text: str, where: str = "baseline") -> 
 
 
 def _with(result: LintResult, findings: list[Finding], exempt: list[Exempt]) -> LintResult:
-    return LintResult(result.name, findings, result.not_evaluated, result.evidence, exempt)
+    return replace(result, findings=findings, exempt=exempt)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -204,29 +204,38 @@ class Place:
     count: int = 1
 
 
-@dataclass(slots=True)
 class Prompt:
-    """A render with spans, and where each message's text stands in it."""
+    """The text of a request, and where each message's text stands in it.
 
-    chat: Chat
-    rendered: Rendered
-    places: dict[int, Place] = field(init=False)
+    Spans double the cost of a render, so that a prompt made without them makes them when a law first asks for places:
+    most laws see from two texts that they hold.
+    """
 
-    def __post_init__(self) -> None:
-        self.places = _places(self.chat["messages"], self.rendered)
+    def __init__(self, subject: Subject, chat: Chat, rendered: Rendered) -> None:
+        self.subject = subject
+        self.chat = chat
+        self.text = rendered.text
+        if rendered.spans:
+            self.spans = rendered.spans
 
-    @property
-    def text(self) -> str:
-        return self.rendered.text
+    @cached_property
+    def spans(self) -> tuple[Span, ...]:
+        """Empty where the request hits a limit only with spans."""
+        rendered = self.subject.render(self.chat, spans=True)
+        return rendered.spans if isinstance(rendered, Rendered) else ()
+
+    @cached_property
+    def places(self) -> dict[int, Place]:
+        return _places(self.chat["messages"], self.text, self.spans)
 
     def of(self, origin: str) -> list[Span]:
         """The spans that stem from this place of the input or from below it."""
-        return [span for span in self.rendered.spans if under(span.origin, origin)]
+        return [span for span in self.spans if under(span.origin, origin)]
 
     def written(self, start: int, end: int) -> str:
         """What the template itself wrote between two places, a gap where the input's texts stood."""
         pieces = []
-        for span in self.rendered.spans:
+        for span in self.spans:
             low, high = max(span.start, start), min(span.end, end)
             if low < high:
                 pieces.append("\0" if of_request(span.origin) else self.text[low:high])
@@ -235,7 +244,7 @@ class Prompt:
     def line_at(self, at: int) -> int | None:
         """The line of the template that wrote what stands there, or what stands before it."""
         line = None
-        for span in self.rendered.spans:
+        for span in self.spans:
             if span.start > at and line is not None:
                 break
             if span.origin.startswith("line "):
@@ -276,10 +285,10 @@ def forms_of(text: str) -> Iterator[str]:
     yield json.dumps(text)[1:-1]
 
 
-def _places(messages: list[Message], rendered: Rendered) -> dict[int, Place]:
+def _places(messages: list[Message], prompt: str, spans: tuple[Span, ...]) -> dict[int, Place]:
     places: dict[int, Place] = {}
     own: dict[int, list[Span]] = {}
-    for span in rendered.spans:
+    for span in spans:
         found = CONTENT.match(span.origin)
         if found is not None:
             own.setdefault(int(found[1]), []).append(span)
@@ -288,7 +297,7 @@ def _places(messages: list[Message], rendered: Rendered) -> dict[int, Place]:
         text = text_of(message)
         if not text.strip():
             continue
-        place = _by_origin(index, text, own.get(index, [])) or _by_text(index, text, rendered.text, cursor)
+        place = _by_origin(index, text, own.get(index, [])) or _by_text(index, text, prompt, cursor)
         if place is not None:
             places[index] = place
             cursor = max(cursor, place.start)
@@ -327,6 +336,7 @@ class Case:
         self.subject = subject
         self.chat = chat
         self.messages = chat["messages"]
+        self._whole = len(self.messages), self.messages[-1]["role"] != "assistant"
         self._prompts: dict[tuple[int, bool], Prompt | JinjarunError] = {}
 
     @property
@@ -342,7 +352,7 @@ class Case:
         return chat  # type: ignore[return-value]  # the keys of a Chat
 
     def prompt(self, end: int | None = None, *, prompt: bool = True) -> Prompt | None:
-        """The prompt of that request with spans; None where the template fails."""
+        """The prompt of that request; None where the template fails."""
         answer = self.answer(end, prompt=prompt)
         return answer if isinstance(answer, Prompt) else None
 
@@ -350,14 +360,14 @@ class Case:
         key = (len(self.messages) if end is None else end, prompt)
         if key not in self._prompts:
             chat = self.request(key[0], prompt=prompt)
-            rendered = self.subject.render(chat, spans=True)
-            self._prompts[key] = Prompt(chat, rendered) if isinstance(rendered, Rendered) else rendered
+            rendered = self.subject.render(chat, spans=key == self._whole)
+            self._prompts[key] = Prompt(self.subject, chat, rendered) if isinstance(rendered, Rendered) else rendered
         return self._prompts[key]
 
     @cached_property
     def whole(self) -> Prompt | None:
         """The prompt of the whole conversation."""
-        return self.prompt(prompt=self.messages[-1]["role"] != "assistant")
+        return self.prompt(prompt=self._whole[1])
 
     @cached_property
     def points(self) -> list[int]:
@@ -376,7 +386,7 @@ class Case:
         if asked is None:
             return None
         usual = self.subject.frames.prompts.get(self.messages[end - 1]["role"])
-        if usual and asked.text.endswith(usual):
+        if usual is not None and asked.text.endswith(usual):
             return asked.text[: len(asked.text) - len(usual)]
         bare = self.prompt(end, prompt=False)
         return asked.text if bare is None else asked.text[: parting(asked.text, bare.text)]

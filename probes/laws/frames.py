@@ -85,7 +85,7 @@ def frames_of(subject: Subject) -> Frames:
 
 def _prompt_of(subject: Subject, chat: Chat) -> Prompt | None:
     rendered = subject.render(chat, spans=True)
-    return Prompt(chat, rendered) if isinstance(rendered, Rendered) else None
+    return Prompt(subject, chat, rendered) if isinstance(rendered, Rendered) else None
 
 
 def _markers(found: Frames, plain: Prompt, shift: int) -> None:

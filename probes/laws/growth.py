@@ -135,13 +135,17 @@ def as_generated(case: Case) -> Iterator[Break]:
         answer = case.messages[before]
         if answer.get("tool_calls") or thinks(text_of(answer)) or not text_of(answer).strip():
             continue
-        asked, whole, later = case.prompt(before), case.prompt(before + 1, prompt=False), case.prompt(after)
-        if asked is None or whole is None or later is None or before not in whole.places:
+        asked, later, history = case.prompt(before), case.prompt(after), case.history(before)
+        if asked is None or later is None or history is None or not later.text.startswith(history):
+            continue  # a law of growth tells of it
+        whole = case.prompt(before + 1, prompt=False)
+        if whole is None or (whole.text.startswith(asked.text) and later.text.startswith(whole.text)):
+            continue
+        if before not in whole.places:
             continue
         kept = replayed(asked, whole, before, answer)
-        history = case.history(before)
-        if later.text.startswith(kept) or history is None or not later.text.startswith(history):
-            continue  # or a law of growth tells of it
+        if later.text.startswith(kept):
+            continue
         at = parting(kept, later.text)
         cause = cause_of(case.messages[: before + 1], whole, later, at)
         begun = parting(asked.text, whole.text)
@@ -177,9 +181,11 @@ def turn_count(case: Case) -> Iterator[Break]:
     if opener is None:
         return
     for before, after in pairwise(case.points):
-        first, later = case.prompt(before), case.prompt(after)
+        first, later, history = case.prompt(before), case.prompt(after), case.history(before)
+        if first is None or later is None or history is None or later.text.startswith(history):
+            continue
         last = before - 1
-        if first is None or later is None or last not in first.places or last not in later.places:
+        if last not in first.places or last not in later.places:
             continue
         counts = [prompt.written(0, prompt.places[last].start).count(opener) for prompt in (first, later)]
         at = parting(first.text, later.text)

@@ -140,19 +140,21 @@ def _end_before(whole: Prompt, index: int) -> int | None:
 
 
 def generation_prompt(case: Case) -> Iterator[Break]:
-    """Behind the same kind of message stands the same generation prompt, and nothing before it changes."""
+    """Behind the same kind of message stands the same generation prompt."""
     yield from _ungated(case)
     if not case.points:
         return
     end = case.points[-1]
     role = case.messages[end - 1]["role"]
     usual = case.subject.frames.prompts.get(role)
-    asked, bare = case.prompt(end), case.prompt(end, prompt=False)
-    if usual is None or asked is None or bare is None:
+    asked = case.prompt(end)
+    if usual is None or asked is None or not text_of(case.messages[end - 1]).strip():
         return
-    if not text_of(case.messages[end - 1]).strip():
+    yield from _outside(case, asked, role)
+    bare = None if asked.text.endswith(usual) else case.prompt(end, prompt=False)
+    if bare is None:
         return
-    if usual and asked.text == bare.text:
+    if asked.text == bare.text:
         message = (
             f"no generation prompt stands behind a message of {role}, where {usual!r} does in a short conversation"
         )
@@ -166,7 +168,7 @@ def generation_prompt(case: Case) -> Iterator[Break]:
             asked.text,
             line=asked.line_at(len(asked.text)),
         )
-    elif not asked.text.endswith(usual):
+    else:
         found = asked.text[parting(asked.text, bare.text) :]
         message = f"the generation prompt behind a message of {role} is {found!r}, not {usual!r}"
         yield Break(
@@ -179,7 +181,6 @@ def generation_prompt(case: Case) -> Iterator[Break]:
             asked.text,
             line=asked.line_at(parting(asked.text, bare.text)),
         )
-    yield from _outside(case, asked, role)
 
 
 def _ungated(case: Case) -> Iterator[Break]:
@@ -271,7 +272,7 @@ def structure_fixed(case: Case) -> Iterator[Break]:
     rendered = case.subject.render(plain, spans=True)  # type: ignore[arg-type]  # the keys of a Chat
     if not isinstance(rendered, Rendered):
         return
-    other = Prompt(plain, rendered)  # type: ignore[arg-type]
+    other = Prompt(case.subject, plain, rendered)  # type: ignore[arg-type]
     texts = [prompt.written(0, len(prompt.text)) for prompt in (whole, other)]
     for mark in marks:
         forged = sum(whole.text[p.start : p.end].count(mark) for p in whole.places.values() if not p.own)

@@ -28,12 +28,14 @@ class Out(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """`endings` of files that choose it. `lines`: each row stands for itself, so that half a file is of use."""
+    """`endings` of files that choose it. `lines`: each row stands for itself, so that half a file is of use.
+    `findings`: it tells of findings and errors alone, which other commands than a scan have as well."""
 
     name: str
     what: str
     endings: tuple[str, ...] = ()
     lines: bool = False
+    findings: bool = False
 
     def write(self, rows: Iterable[Row], out: Out) -> Tally:
         """Writes all rows, and returns the figures over them."""
@@ -52,11 +54,22 @@ FORMATS = {
         Format("parquet", "the columns of csv, typed", (".parquet",)),
         Format("markdown", "figures and tables", (".md", ".markdown")),
         Format("html", "one page to look through, that needs nothing else", (".html", ".htm")),
-        Format("sarif", "SARIF 2.1.0, for code scanning", (".sarif", ".sarif.json")),
-        Format("junit", "JUnit XML, for CI", (".xml",)),
-        Format("github", "annotations of GitHub Actions", lines=True),
+        Format("sarif", "SARIF 2.1.0, for code scanning", (".sarif", ".sarif.json"), findings=True),
+        Format("junit", "JUnit XML, for CI", (".xml",), findings=True),
+        Format("github", "annotations of GitHub Actions", lines=True, findings=True),
     )
 }
+
+FINDING_FORMATS = ["text", "json", *(name for name, made in FORMATS.items() if made.findings)]
+"""What a command that finds something in templates can write: its own text and JSON, and the formats of findings."""
+
+
+def chosen_format(name: str | None, file: str | None, among: Iterable[str] = FORMATS) -> Format:
+    """The format of this name, else the one that the ending of `file` chooses, else text."""
+    made = FORMATS[name] if name is not None else FORMATS["text"] if file is None else format_of(file)
+    if made.name not in among:
+        raise InputError(f"{file}: {made.name} is for scans; choose one of: {', '.join(among)}", path=file)
+    return made
 
 
 def format_of(file: str) -> Format:

@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from jinjarun.errors import InputError
-from probes.reporters import FORMATS, Format, format_of
+from probes.reporters import FORMATS, chosen_format
 from probes.scanning.running import Lines, Progress, Stoppable, whole_file
 from probes.scanning.walk import count
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
-    from probes.reporters import Out
+    from probes.reporters import Format, Out
     from probes.scanning.rows import Row
     from probes.scanning.scan import Submits
     from probes.scanning.tally import Tally
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     """Exit code 1 for a finding, as `--fail-on` says, or a file that cannot be read; 130 after Ctrl-C."""
     from probes.scanning.scan import scan  # noqa: PLC0415  (what only a scan needs, other commands do not wait for)
 
-    made = chosen_format(args)
+    made = chosen_format("json" if args.json else args.format, args.out)
     with contextlib.ExitStack() as open_now:
         executor = None if args.executor is None else open_now.enter_context(dask_executor(args.executor))
         known = open_now.enter_context(earlier_rows(args, made)) if args.resume else ()
@@ -93,15 +93,6 @@ def run(args: argparse.Namespace) -> int:
 
         print(f"{args.out}: {headline(tally)}", file=sys.stderr)
     return exit_code(tally, args.fail_on)
-
-
-def chosen_format(args: argparse.Namespace) -> Format:
-    """`--json`, else `--format`, else what the ending of `--out` says, else text."""
-    if args.json:
-        return FORMATS["json"]
-    if args.format is not None:
-        return FORMATS[args.format]
-    return FORMATS["text"] if args.out is None else format_of(args.out)
 
 
 def exit_code(tally: Tally, fail_on: str) -> int:
@@ -168,7 +159,8 @@ def dask_executor(url: str) -> Iterator[Submits]:
     except ImportError:
         raise InputError("a Dask cluster needs distributed: pip install 'jinjarun[dask]'", path="--executor") from None
     try:
-        client: Any = Client("tcp://" + url.removeprefix(DASK), timeout="10s")  # type: ignore[no-untyped-call]
+        connect: Any = Client  # its signature has no types, and it may not be installed where types are checked
+        client = connect("tcp://" + url.removeprefix(DASK), timeout="10s")
     except (OSError, ValueError) as error:
         raise InputError(f"{url}: no scheduler answers ({error})", path="--executor") from None
     with client:

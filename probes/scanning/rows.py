@@ -15,6 +15,8 @@ from probes.report import RULE_SET, SCHEMA_VERSION, Answer, Model, ProbeReport, 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from probes.report import Finding
+
 Status = Literal["probed", "no_template", "error", "not_evaluated"]
 Fact = tuple[str, str]
 LIMIT = "LimitExceeded"
@@ -154,8 +156,12 @@ def summarise(report: ProbeReport, depth: str) -> Summary:
         ends_with=None if report.stop is None else report.stop.written,
         branches=None if coverage is None else coverage.branches,
         reached=None if coverage is None else coverage.reached,
-        findings=[Brief(**{key: getattr(found, key) for key in Brief.model_fields}) for found in report.findings],
+        findings=[brief(found) for found in report.findings],
     )
+
+
+def brief(found: Finding) -> Brief:
+    return Brief(**{key: getattr(found, key) for key in Brief.model_fields})
 
 
 def limited(report: ProbeReport) -> str | None:
