@@ -18,7 +18,7 @@ from typing import Any
 from tests.conformance.golden import ENGINES
 from tests.conformance.hostile import CPU_SECONDS, MEGABYTES, Attack, attack, faults, outcome, rows
 
-WALL_SECONDS = 20
+RUNAWAY_SECONDS = 20
 """A child is stopped after so much CPU time, for a row that never ends."""
 
 
@@ -32,28 +32,30 @@ def forget_peak() -> None:
     Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")
 
 
-def measured(row: dict[str, Any], dialect: str, spans: bool) -> dict[str, Any]:
-    """Runs in the child: the row's faults, CPU seconds and megabytes."""
+def measured(row: dict[str, Any], dialect: str, spans: bool, allowed: float) -> dict[str, Any]:
+    """Runs in the child: the row's faults, CPU seconds (`allowed` of them) and megabytes."""
     case = attack(row)
     forget_peak()
     before, start = peak_megabytes(), time.process_time()
     found = list(faults(case, dialect, spans=spans))
     seconds, megabytes = time.process_time() - start, peak_megabytes() - before
+    if seconds > allowed:
+        found.append(f"{case.id} {dialect}: {seconds:.2f} s of CPU, allowed {allowed}")
     if megabytes > MEGABYTES:
         found.append(f"{case.id} {dialect}: {megabytes:.0f} MB, allowed {MEGABYTES}")
     name = f"{dialect} with spans" if spans else dialect
     return {"id": case.id, "dialect": name, "seconds": seconds, "megabytes": megabytes, "faults": found}
 
 
-def in_child(row: dict[str, Any], dialect: str, spans: bool) -> dict[str, Any]:
+def in_child(row: dict[str, Any], dialect: str, spans: bool, allowed: float) -> dict[str, Any]:
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
         try:
             os.close(reader)
-            resource.setrlimit(resource.RLIMIT_CPU, (WALL_SECONDS, WALL_SECONDS))
+            resource.setrlimit(resource.RLIMIT_CPU, (RUNAWAY_SECONDS, RUNAWAY_SECONDS))
             with os.fdopen(writer, "w") as pipe:
-                json.dump(measured(row, dialect, spans), pipe)
+                json.dump(measured(row, dialect, spans, allowed), pipe)
         finally:
             os._exit(0)
     os.close(writer)
@@ -63,13 +65,16 @@ def in_child(row: dict[str, Any], dialect: str, spans: bool) -> dict[str, Any]:
     if text:
         answer: dict[str, Any] = json.loads(text)
         return answer
-    died = f"{row['id']} {dialect}: the process died or ran for {WALL_SECONDS} s of CPU ({row['danger']})"
+    died = f"{row['id']} {dialect}: the process died or ran for {RUNAWAY_SECONDS} s of CPU ({row['danger']})"
     return {"id": row["id"], "dialect": dialect, "seconds": 0.0, "megabytes": 0.0, "faults": [died]}
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.hostile", description=__doc__.splitlines()[0])
     parser.add_argument("--top", type=int, default=5, metavar="N", help="the N dearest rows to print (default 5)")
+    parser.add_argument(
+        "--slack", type=float, default=1, metavar="N", help="fail a row only over N times the CPU time that is allowed"
+    )
     args = parser.parse_args()
 
     trivial = Attack("trivial", "", "{{ messages[0].content }}", {"messages": [{"content": "x"}]}, "", {})
@@ -77,7 +82,10 @@ def main() -> int:
         if outcome(trivial, dialect) != "ok" or outcome(trivial, dialect, spans=True) != "ok":
             sys.exit(f"the trivial template does not render in the {dialect} dialect")
     every = [*rows(), *rows("attacks.jsonl")]
-    answers = [in_child(row, dialect, spans) for row in every for dialect in ENGINES for spans in (False, True)]
+    allowed = CPU_SECONDS * args.slack
+    answers = [
+        in_child(row, dialect, spans, allowed) for row in every for dialect in ENGINES for spans in (False, True)
+    ]
     found = [fault for answer in answers for fault in answer["faults"]]
     print("\n".join(found) or f"{len(answers)} hostile renders end as they should")
     for key, unit, bound in (("seconds", "s of CPU", CPU_SECONDS), ("megabytes", "MB", MEGABYTES)):

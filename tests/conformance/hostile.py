@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -173,14 +172,10 @@ def outcome(case: Attack, dialect: str, *, spans: bool = False, limits: Limits |
 
 
 def faults(case: Attack, dialect: str, *, spans: bool = False) -> Iterator[str]:
-    """Everything that is wrong after the attack, memory aside; nothing where all is well."""
+    """Everything that is wrong after the attack; nothing where all is well. Its cost is for the bench to measure."""
     before = fingerprint(case.context)
-    start = time.process_time()
     got = outcome(case, dialect, spans=spans)
-    seconds = time.process_time() - start
     if got not in case.expect[dialect]:
         yield f"{case.id} {dialect}: {got}, expected {' or '.join(case.expect[dialect])} ({case.danger})"
-    if seconds > CPU_SECONDS:
-        yield f"{case.id} {dialect}: {seconds:.2f} s of CPU, allowed {CPU_SECONDS}"
     if fingerprint(case.context) != before:
         yield f"{case.id} {dialect}: the caller's data changed"

@@ -13,7 +13,8 @@ from jinjarun.limits import Limits
 from tests.dialects.transformers.engine import render
 
 SHARED = Path(__file__).resolve().parents[4] / "shared" / "hostile"
-CPU_SECONDS = 1.5
+RUNAWAY_SECONDS = 15
+"""Of CPU: ten times what is allowed. What it really takes, the bench measures."""
 
 
 def ended(template, context):
@@ -45,7 +46,7 @@ def test_recorded():
             continue  # no JSON, refused where the caller's data comes in
         (kind, detail), seconds = ended(row["template"], row["context"])
         assert kind in row["expect"]["transformers"], (row["id"], kind, detail)
-        assert seconds < CPU_SECONDS, (row["id"], seconds)
+        assert seconds < RUNAWAY_SECONDS, (row["id"], seconds)
 
 
 SLOW = (
@@ -114,7 +115,7 @@ SLOW = (
 @pytest.mark.parametrize("template", SLOW)
 def test_ends_soon(template):
     (kind, detail), seconds = ended(template, {})
-    assert seconds < CPU_SECONDS, (kind, detail, seconds)
+    assert seconds < RUNAWAY_SECONDS, (kind, detail, seconds)
     assert (
         kind != "error" or not isinstance(detail, (RecursionError, MemoryError, RenderError)) or "codec" in str(detail)
     )
