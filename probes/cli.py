@@ -35,6 +35,7 @@ from probes.reporters.text import comparison_text, lint_text, prefix_text, repor
 if TYPE_CHECKING:
     from probes.paths import PathAnswer, Setting
     from probes.report import TemplateInfo
+    from probes.reporters import Format
     from probes.scanning.rows import Row
 
 DIALECTS = ("llama.cpp", "transformers")
@@ -426,6 +427,7 @@ def run_lint(args: argparse.Namespace) -> int:
     from probes.reporters.rows import error_row, lint_row
     from probes.rules import selected
 
+    made = finding_format(args)
     options = Options(words(args.select), words(args.ignore), args.preview, args.variant, upstream(args))
     _, unknown = selected(options.select, options.ignore)
     if unknown:
@@ -443,12 +445,8 @@ def run_lint(args: argparse.Namespace) -> int:
             results.append(result if known is None else linting.without_baseline(result, known, args.baseline))
     if args.write_baseline:
         write_file(args.write_baseline, linting.baseline(results))
-    tell(
-        args,
-        lambda: lint_text(results),
-        lambda: [result.to_dict() for result in results],
-        lambda: [*unusable, *map(lint_row, results)],
-    )
+    rows = [*unusable, *map(lint_row, results)]
+    tell(args.out, made, lambda: lint_text(results), lambda: [result.to_dict() for result in results], rows)
     if unusable:
         return UNUSABLE
     graver = any(fails(result.findings, args.fail_on) for result in results)
@@ -515,6 +513,7 @@ def run_snapshot(args: argparse.Namespace) -> int:
     from probes.reporters.rows import error_row, snapshot_row
     from probes.snapshot import Kept, Mode, keep, snapshot_file
 
+    made = finding_format(args)
     mode: Mode = "check" if args.check else "update" if args.update else "write"
     kept: dict[str, Kept] = {}
     rows: list[Row] = []
@@ -534,7 +533,7 @@ def run_snapshot(args: argparse.Namespace) -> int:
             complain(f"{target}: {describe(error)}", UNUSABLE)
             code = max(code, UNUSABLE if isinstance(error, SourceError | InputError) else FINDING)
     states = {one.state for one in kept.values()}
-    tell(args, lambda: snapshot_text(kept.values()), lambda: [one.to_dict() for one in kept.values()], lambda: rows)
+    tell(args.out, made, lambda: snapshot_text(kept.values()), lambda: [one.to_dict() for one in kept.values()], rows)
     return max(code, UNUSABLE if "missing" in states else FINDING if "changed" in states else CLEAN)
 
 
@@ -544,6 +543,7 @@ def run_fuzz(args: argparse.Namespace) -> int:
     from probes.reporters.fuzzing import fuzz_export, fuzz_text
     from probes.reporters.rows import error_row, fuzz_row
 
+    made = finding_format(args)
     targets = [target for given in args.template for target in find_targets(given)]
     database = None if args.database == "none" else args.database
     reports, sources, rows, unusable = [], [], [], False
@@ -573,7 +573,7 @@ def run_fuzz(args: argparse.Namespace) -> int:
         rows.append(fuzz_row(info(target, source, args.variant or source.default, text), report, strict=args.strict))
     if args.export:
         write_file(args.export, fuzz_export(zip(reports, sources, strict=True), metadata.version("jinjarun")))
-    tell(args, lambda: fuzz_text(reports), lambda: [report.to_dict() for report in reports], lambda: rows)
+    tell(args.out, made, lambda: fuzz_text(reports), lambda: [report.to_dict() for report in reports], rows)
     if unusable:
         return UNUSABLE
     return FINDING if any(report.failed(strict=args.strict) for report in reports) else CLEAN
@@ -639,24 +639,26 @@ def run_compare_templates(args: argparse.Namespace) -> int:
     return FINDING if found.outcome in failing else CLEAN
 
 
-def tell(
-    args: argparse.Namespace, text: Callable[[], str], data: Callable[[], Any], rows: Callable[[], Iterable[Row]]
-) -> None:
-    """What was found, in the format that was asked for: text, plain JSON, or rows as a reporter writes them."""
+def finding_format(args: argparse.Namespace) -> Format:
     from probes.reporters import FINDING_FORMATS, chosen_format
+
+    return chosen_format("json" if args.json else args.format, args.out, FINDING_FORMATS)
+
+
+def tell(file: str | None, made: Format, text: Callable[[], str], data: Callable[[], Any], rows: Iterable[Row]) -> None:
+    """What was found, in the format that was asked for: text, plain JSON, or rows as a reporter writes them."""
     from probes.scanning.running import whole_file
 
-    made = chosen_format("json" if args.json else args.format, args.out, FINDING_FORMATS)
     out = io.BytesIO()
     if made.findings:
-        made.write(rows(), out)
+        made.write(rows, out)
     else:
         out.write(encoded(text() if made.name == "text" else as_json(data())))
-    if args.out is None:
+    if file is None:
         write_bytes(out.getvalue())
     else:
-        with whole_file(args.out) as file:
-            file.write(out.getvalue())
+        with whole_file(file) as written:
+            written.write(out.getvalue())
 
 
 def print_json(value: Any) -> None:
