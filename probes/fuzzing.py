@@ -353,7 +353,7 @@ class _Hunt:
     def counterexamples(self) -> list[Counterexample]:
         """In the order of the laws, the worst first."""
         order = {name: number for number, name in enumerate(LAWS)}
-        found = [Counterexample(self.smallest[key], self.counts[key]) for key in self._shown()]
+        found = [Counterexample(self.smallest[key].located(), self.counts[key]) for key in self._shown()]
         return sorted(
             found,
             key=lambda example: (

@@ -82,18 +82,28 @@ class Adopter:
         raise InputError(f"{kind.__name__} is no plain JSON at {path}: convert it first", path=path)
 
     def object(self, value: dict[Any, Any], path: str, depth: int) -> dict[str, Any]:
+        """Most of a context is objects of short texts: these are adopted here, without a call."""
         self.spend(VALUE_BYTES * len(value), path)
         if len(value) > self.limits.items:
             raise InputError(f"more than {self.limits.items:,} keys at {path}", path=path)
         result = {}
         short = len(path) <= _PATH_CHARS
+        string, spans, allowed = self.string, self.spans, self.limits.input_bytes
         for key, item in value.items():
             if type(key) is not str:
                 raise InputError(f"a key of type {type(key).__name__} at {path}: JSON has strings only", path=path)
-            self.spend(len(key) if key.isascii() else utf8_size(key), path)
-            plain = short and len(key) <= QUOTE_LIMIT and key.isprintable()
-            inside = f"{path}.{key}" if plain else below(path, key)
-            result[self.string(key)] = self.value(item, inside, depth + 1)
+            text = type(item) is str and not spans
+            self.size += len(key) if key.isascii() else utf8_size(key)
+            if text:
+                self.size += len(item) if item.isascii() else utf8_size(item)
+            if self.size > allowed:
+                self.spend(0, below(path, key))
+            if text:
+                result[string(key)] = string(item)
+            else:
+                plain = short and len(key) <= QUOTE_LIMIT and key.isprintable()
+                inside = f"{path}.{key}" if plain else below(path, key)
+                result[string(key)] = self.value(item, inside, depth + 1)
         return result
 
     def spend(self, size: int, path: str) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -67,7 +67,7 @@ class Break:
     `cause` tells apart the ways in which a law breaks. `known` marks what a template does by design (old reasoning
     dropped, texts trimmed, a date): told, no failure. `kept` and `came` are the two texts that should be equal, or of
     which the second should begin with the first; `at` is where they part. `second` is the later request of a law that
-    compares two. `line` is of the template.
+    compares two. `line` is of the template; until `located` it may be that which wrote what stands at `at` in `prompt`.
     """
 
     law: str
@@ -80,6 +80,11 @@ class Break:
     second: Chat | None = None
     known: bool = False
     line: int | None = None
+    prompt: Prompt | None = None
+
+    def located(self) -> Break:
+        """The same with its line, which needs spans: asked for only of what is shown."""
+        return self if self.prompt is None else replace(self, line=self.prompt.line_at(self.at), prompt=None)
 
     @property
     def key(self) -> tuple[str, str]:
@@ -227,6 +232,18 @@ class Prompt:
     @cached_property
     def places(self) -> dict[int, Place]:
         return _places(self.chat["messages"], self.text, self.spans)
+
+    def only(self, text: str) -> int:
+        """Where this text stands if it stands there once; else -1."""
+        at = self.text.find(text)
+        return at if at >= 0 and self.text.find(text, at + 1) < 0 else -1
+
+    def place(self, index: int) -> Place | None:
+        """Where the text of a message stands: by its characters, if they stand there once and nothing of them could be
+        trimmed; else by its origin."""
+        text = text_of(self.chat["messages"][index])
+        at = self.only(text) if text and text == text.strip() and "places" not in self.__dict__ else -1
+        return self.places.get(index) if at < 0 else Place(index, at, at + len(text), text, own=False)
 
     def of(self, origin: str) -> list[Span]:
         """The spans that stem from this place of the input or from below it."""

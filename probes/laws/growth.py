@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from probes.chats import Message
+    from probes.laws.base import Place
 
 DAY = datetime(2025, 11, 24, 12, 30, 15, tzinfo=UTC)
 LATER = DAY + timedelta(days=40, hours=3, minutes=7, seconds=11)
@@ -71,7 +72,7 @@ def grows(law: str) -> Law:
                 later.text,
                 later.chat,
                 known=cause in DESIGN and law != "within-tool-loop",
-                line=later.line_at(parting(kept, later.text)),
+                prompt=later,
             )
 
     says = {
@@ -101,10 +102,13 @@ def cause_of(messages: list[Message], first: Prompt, later: Prompt, at: int) -> 
         thoughts = [message[name] for name in REASONING_FIELDS if isinstance(message.get(name), str)]
         if any(t.strip() and t.strip() in first.text and t.strip() not in later.text for t in thoughts):
             return "reasoning_dropped"
-        if i not in first.places:
-            continue
-        before, after = first.places[i], later.places.get(i)
         text = text_of(message)
+        spot = first.only(text.strip()) if text.strip() else 0
+        if spot >= 0 and spot + len(text.lstrip()) < at:
+            continue  # it stands before the place where the texts part, or nowhere
+        before, after = first.place(i), later.place(i)
+        if before is None:
+            continue
         if message["role"] == "assistant" and after is not None and before.written != after.written and thinks(text):
             return "inline_reasoning"
         if message["role"] in ("system", "developer") and after is not None and before.start != after.start:
@@ -141,9 +145,10 @@ def as_generated(case: Case) -> Iterator[Break]:
         whole = case.prompt(before + 1, prompt=False)
         if whole is None or (whole.text.startswith(asked.text) and later.text.startswith(whole.text)):
             continue
-        if before not in whole.places:
+        place = whole.place(before)
+        if place is None:
             continue
-        kept = replayed(asked, whole, before, answer)
+        kept = replayed(asked, whole, place, answer)
         if later.text.startswith(kept):
             continue
         at = parting(kept, later.text)
@@ -161,18 +166,17 @@ def as_generated(case: Case) -> Iterator[Break]:
             later.text,
             later.chat,
             known=cause in DESIGN or cause == "generation_prompt_differs",
-            line=later.line_at(at),
+            prompt=later,
         )
 
 
-def replayed(asked: Prompt, whole: Prompt, index: int, answer: Message) -> str:
-    end = whole.places[index].end
+def replayed(asked: Prompt, whole: Prompt, place: Place, answer: Message) -> str:
     if whole.text.startswith(asked.text):
-        return whole.text[:end]
-    starts = [span.start for name in REASONING_FIELDS for span in whole.of(f"messages[{index}].{name}")]
+        return whole.text[: place.end]
+    starts = [span.start for name in REASONING_FIELDS for span in whole.of(f"messages[{place.index}].{name}")]
     thoughts = [answer[name] for name in REASONING_FIELDS if isinstance(answer.get(name), str)]
     starts += [whole.text.find(t.strip()) for t in thoughts if t.strip() and t.strip() in whole.text]
-    return asked.text + whole.text[min([*starts, whole.places[index].start]) : end]
+    return asked.text + whole.text[min([*starts, place.start]) : place.end]
 
 
 def turn_count(case: Case) -> Iterator[Break]:
@@ -185,11 +189,16 @@ def turn_count(case: Case) -> Iterator[Break]:
         if first is None or later is None or history is None or later.text.startswith(history):
             continue
         last = before - 1
+        spots = [prompt.only(text_of(case.messages[last]).strip()) for prompt in (first, later)]
+        if min(spots) >= 0 and first.text.count(opener, 0, spots[0]) == later.text.count(opener, 0, spots[1]):
+            continue  # as many, even with those that texts hold
+        at = parting(first.text, later.text)
+        if cause_of(case.messages[:before], first, later, at) in DESIGN:
+            continue
         if last not in first.places or last not in later.places:
             continue
         counts = [prompt.written(0, prompt.places[last].start).count(opener) for prompt in (first, later)]
-        at = parting(first.text, later.text)
-        if counts[0] == counts[1] or cause_of(case.messages[:before], first, later, at) in DESIGN:
+        if counts[0] == counts[1]:
             continue
         yield Break(
             "turn-count",
@@ -200,7 +209,7 @@ def turn_count(case: Case) -> Iterator[Break]:
             first.text,
             later.text,
             later.chat,
-            line=later.line_at(at),
+            prompt=later,
         )
 
 
@@ -219,7 +228,6 @@ def tool_added(case: Case) -> Iterator[Break]:
         return
     kept = first.text[: max(first.text.find(text) + len(text) for text in known)]
     if not later.text.startswith(kept):
-        at = parting(kept, later.text)
         yield Break(
             "tool-added",
             "PS101",
@@ -229,7 +237,7 @@ def tool_added(case: Case) -> Iterator[Break]:
             kept,
             later.text,
             later.chat,
-            line=later.line_at(at),
+            prompt=later,
         )
 
 
@@ -240,9 +248,8 @@ def another_day(case: Case) -> Iterator[Break]:
     today, later = case.subject.render(chat, now=DAY), case.subject.render(chat, now=LATER)
     if isinstance(today, Rendered) and isinstance(later, Rendered) and today.text != later.text:
         prompt = case.prompt(case.points[0])
-        line = prompt.line_at(parting(today.text, later.text)) if prompt is not None else None
         message = "the text depends on the clock: every new day it is computed again from the date on"
-        yield Break("another-day", "PS104", "clock", message, chat, today.text, later.text, known=True, line=line)
+        yield Break("another-day", "PS104", "clock", message, chat, today.text, later.text, known=True, prompt=prompt)
 
 
 def same_again(case: Case) -> Iterator[Break]:
@@ -252,9 +259,8 @@ def same_again(case: Case) -> Iterator[Break]:
     again = case.subject.render(whole.chat)
     text = again.text if isinstance(again, Rendered) else f"error: {again}"
     if text != whole.text:
-        line = whole.line_at(parting(text, whole.text))
         message = "the same request gives another text the second time"
-        yield Break("same-again", "PS101", "random", message, whole.chat, whole.text, text, line=line)
+        yield Break("same-again", "PS101", "random", message, whole.chat, whole.text, text, prompt=whole)
 
 
 LAWS = (
