@@ -13,7 +13,8 @@ import io
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypedDict
@@ -34,7 +35,7 @@ from probes.reporters.text import comparison_text, lint_text, prefix_text, repor
 
 if TYPE_CHECKING:
     from probes.paths import PathAnswer, Setting
-    from probes.report import TemplateInfo
+    from probes.report import Severity, TemplateInfo
     from probes.reporters import Format
     from probes.scanning.rows import Row
 
@@ -407,7 +408,7 @@ def run_probe(args: argparse.Namespace) -> int:
     return FINDING if differs or report.status != "complete" or fails(report.findings, args.fail_on) else CLEAN
 
 
-SEVERITIES = ("error", "warning", "info")
+SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 
 
 def fails(findings: Sequence[Finding], fail_on: str) -> bool:
@@ -645,7 +646,7 @@ def finding_format(args: argparse.Namespace) -> Format:
     return chosen_format("json" if args.json else args.format, args.out, FINDING_FORMATS)
 
 
-def tell(file: str | None, made: Format, text: Callable[[], str], data: Callable[[], Any], rows: Iterable[Row]) -> None:
+def tell(file: str | None, made: Format, text: Callable[[], str], data: Callable[[], Any], rows: list[Row]) -> None:
     """What was found, in the format that was asked for: text, plain JSON, or rows as a reporter writes them."""
     from probes.scanning.running import whole_file
 
@@ -659,6 +660,15 @@ def tell(file: str | None, made: Format, text: Callable[[], str], data: Callable
     else:
         with whole_file(file) as written:
             written.write(out.getvalue())
+        complain(f"{file}: {counted(rows)}", CLEAN)
+
+
+def counted(rows: list[Row]) -> str:
+    """How many findings of each severity are in the rows, and rows that could not be judged."""
+    found = Counter(one.severity for row in rows if row.summary is not None for one in row.summary.findings)
+    failed = sum(row.error is not None for row in rows)
+    said = ", ".join(f"{found[severity]} {severity}" for severity in SEVERITIES)
+    return f"{said}, {failed} not judged" if failed else said
 
 
 def print_json(value: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
@@ -67,7 +68,9 @@ def test_annotations(command: str, run: Run, templates: Path) -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_sarif(command: str, run: Run, templates: Path) -> None:
-    assert run(*COMMANDS[command], "t", "--out", "x.sarif") == (1, "", "")
+    code, text, said = run(*COMMANDS[command], "t", "--out", "x.sarif")
+    assert (code, text) == (1, "")
+    assert re.fullmatch(r"jinjarun: x.sarif: \d error, \d warning, \d info\n", said)
     (log,) = json.loads(Path("x.sarif").read_text(encoding="utf-8"))["runs"]
     uris = {result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for result in log["results"]}
     assert uris == {"t/bad.jinja"}
@@ -144,5 +147,6 @@ def test_only_formats_of_findings(run: Run, templates: Path) -> None:
     assert (code, text) == (2, "")
     assert "csv is for scans" in errors
     assert run("lint", "t", "--format", "csv")[0] == 2
-    assert run("lint", "t/good.jinja", "--out", "x.txt", "--select", "PS101") == (0, "", "")
+    said = "jinjarun: x.txt: 0 error, 0 warning, 0 info\n"
+    assert run("lint", "t/good.jinja", "--out", "x.txt", "--select", "PS101") == (0, "", said)
     assert Path("x.txt").read_text(encoding="utf-8") == "1 template: 0 error, 0 warning, 0 info\n"
