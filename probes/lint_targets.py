@@ -14,12 +14,16 @@ from jinjarun.sources import open_source
 from probes.families import corpus_folder
 from probes.linting import LintResult, lint
 from probes.report import Evidence, Finding, NotEvaluated, TemplateInfo, TemplateSource
+from probes.rules import selected
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
+    from jinjarun.sources import Source
+
 TEMPLATE_ENDING = ".jinja"
 CONFIG = "tokenizer_config.json"
+NO_TEMPLATE = "PK303"
 TIMEOUT_SECONDS = 120.0
 CPU_SECONDS = 60
 
@@ -66,9 +70,7 @@ def lint_target(target: str, options: Options) -> list[LintResult]:
         names = [options.variant]
     else:
         names = sorted(source.chosen, key=lambda name: (name != source.default, name))
-    if not names:
-        source.template()  # raises what is there instead
-    results = []
+    results = [] if names else _without_template(target, source, options)
     for name in names:
         text = source.chosen[name].text if name in source.chosen else source.template(name)
         results.append(
@@ -86,6 +88,17 @@ def lint_target(target: str, options: Options) -> list[LintResult]:
             )
         )
     return results
+
+
+def _without_template(target: str, source: Source, options: Options) -> list[LintResult]:
+    """What the rule for that says of a model in which nothing is a template. Where it finds nothing, or was not asked,
+    raises the SourceError that says what is there instead."""
+    chosen, _ = selected(options.select, options.ignore, preview=options.preview)
+    found = TemplateSource.model_validate(source.report())
+    result = lint("", name=target, select=[NO_TEMPLATE], tokens=source.tokens, files=source, source=found)
+    if NO_TEMPLATE not in chosen or not result.findings:
+        source.template()
+    return [result]
 
 
 def lint_isolated(target: str, options: dict[str, Any]) -> list[dict[str, Any]]:

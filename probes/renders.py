@@ -210,12 +210,13 @@ class EvidenceBook:
         line: int | None = None,
         conversation: str | None = None,
         repeat: str | None = None,
+        now: datetime | None = None,
     ) -> str:
         """The id of a piece of evidence. `conversation` is its name in `EVERY` where it has one; a request without a
-        name is repeated from its JSON."""
+        name is repeated from its JSON. `now`: where it was made at another time than the frozen one."""
         dialect, _, way = path.partition(":")
         name = conversation if conversation is not None else name_of(chat)
-        command = repeat if repeat is not None else self._command(chat, name, dialect, way)
+        command = repeat if repeat is not None else self._command(chat, name, dialect, way, now)
         evidence = Evidence(
             conversation=name or "unnamed",
             engine=dialect,
@@ -232,8 +233,10 @@ class EvidenceBook:
             self.entries[self._ids[key]] = evidence
         return self._ids[key]
 
-    def _command(self, chat: Chat, name: str | None, dialect: str, way: str) -> str:
+    def _command(self, chat: Chat, name: str | None, dialect: str, way: str, now: datetime | None) -> str:
         words = ["jinjarun", "render", self.name]
+        if now is not None:
+            words += ["--now", now.isoformat()]
         if way == "raw":
             words += ["--dialect", dialect]
         else:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 NEED_UPSTREAM = frozenset({"PK301"})
 """Of the rules that need other files, those that need the base model's template."""
+NEED_FOLDER = frozenset({"PK302"})
+"""Those that compare the files of a folder; for the others any place of templates will do."""
 _ORDER = {"error": 0, "warning": 1, "info": 2}
 
 
@@ -91,7 +93,8 @@ def _cannot_run(rule: Rule, facts: Facts) -> NotEvaluated | None:
         if facts.upstream is not None:
             return None
         return NotEvaluated(what=what, why="needs an upstream repository", how="--upstream TEMPLATE")
-    if rule.needs == "files" and not (facts.files is not None and facts.files.readings):
+    files = facts.files
+    if rule.needs == "files" and (files is None or (rule.code in NEED_FOLDER and not files.readings)):
         return NotEvaluated(what=what, why="needs the files beside the template", how="probe the model folder")
     return None
 

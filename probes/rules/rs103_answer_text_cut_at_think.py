@@ -10,7 +10,7 @@ Example: `{{ message.content.split('</think>')[-1] }}` for every answer of the h
 
 Use instead: cut only a block that the text begins with, after `{% if content.startswith('<think>') %}`.
 
-References: no request path repairs it. It is a warning and not an error because few answers quote such a tag.
+References: no request path of an engine repairs it.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ def check(facts: Facts) -> list[Hit]:
         f"an answer that quotes {tag[0]!r} loses what stands {'before' if cut and AFTER in cut[0].text else 'after'} it"
     )
     line = facts.source.count("\n", 0, tag.start()) + 1
-    return [look.hit(message, cut, good, severity="warning", line=line, cause="cut at tag")] if cut else []
+    return [look.hit(message, cut, good, severity="error", line=line, cause="cut at tag")] if cut else []
 
 
 RULE = Rule(
     code="RS103",
     name="answer-text-cut-at-think",
-    severity="warning",
+    severity="error",
     summary="An ordinary answer that quotes a reasoning tag loses text.",
     suggestion="cut only where the text begins with the opening tag",
     check=check,

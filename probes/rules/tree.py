@@ -28,7 +28,12 @@ def tree_of(source: str) -> Node | None:
 def nodes(source: str) -> Iterator[Node]:
     """Every node of the tree, each before those inside of it."""
     root = tree_of(source)
-    pending: list[Any] = [] if root is None else [root]
+    return iter(()) if root is None else inside(root)
+
+
+def inside(*roots: Node) -> Iterator[Node]:
+    """These nodes and all inside of them, each before those inside of it."""
+    pending: list[Any] = list(reversed(roots))
     while pending:
         item = pending.pop()
         if isinstance(item, Node):

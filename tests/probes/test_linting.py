@@ -22,7 +22,7 @@ from probes.linting import (
     without_exemptions,
 )
 from probes.rules import rules
-from tests.probes.token_files import CHATML, model_folder
+from tests.probes.token_files import CHATML, gguf_file, model_folder
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -244,6 +244,30 @@ def test_a_model_folder_knows_its_tokens(run: Run, tmp_path: Path) -> None:
     answer: list[dict[str, Any]] = json.loads(run("lint", folder, "--select", "ST201", "--json")[1])
     assert [row["code"] for row in answer[0]["findings"]] == ["ST201"]
     assert answer[0]["not_evaluated"] == []
+
+
+def test_a_model_without_a_template(run: Run, tmp_path: Path) -> None:
+    """Chat markers or a name make it a finding; without them, or where the rule is not asked, nothing can be judged."""
+    plain = ("<unk>", "<s>", "</s>")
+    marked = model_folder(tmp_path / "marked", None)
+    named = model_folder(tmp_path / "Plover-1B-Instruct", None, special=plain, eos="</s>")
+    base = model_folder(tmp_path / "Plover-1B", None, special=plain, eos="</s>")
+    gguf = gguf_file(tmp_path / "marked.gguf", None)
+    for path, why in (
+        (marked, "the vocabulary holds '<|im_start|>'"),
+        (gguf, "the vocabulary holds '<|im_start|>'"),
+        (named, "the name is 'Plover-1B-Instruct'"),
+    ):
+        code, out, _ = run("lint", path, "--json", "--fail-on", "warning")
+        ((only,),) = [result["findings"] for result in json.loads(out)]
+        assert (code, only["code"]) == (1, "PK303")
+        assert why in only["message"]
+        assert "llama.cpp takes ChatML" in only["message"]
+    for arguments in ([base], [marked, "--ignore", "PK303"], [marked, "--select", "TL"]):
+        code, out, err = run("lint", *arguments)
+        assert code == 2
+        assert "holds no chat template" in err
+        assert "PK303" not in out
 
 
 def test_rules_are_listed_and_explained(run: Run) -> None:

@@ -29,7 +29,10 @@ def token_data(rule: Rule, folder: Path) -> TokenData | None:
 
 
 def model_files(rule: Rule, template: str, folder: Path) -> Source | None:
-    """A folder for the rule that compares its places: another template in the configuration beside its example."""
+    """A folder for the rule that compares its places: another template in the configuration beside its example. One
+    for the rule on folders without a template, with its example or none."""
+    if rule.code == "PK303":
+        return open_source(model_folder(folder, template or None))
     if rule.code != "PK302":
         return None
     other = rule.repaired if template == rule.triggers else template
