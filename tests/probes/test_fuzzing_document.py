@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
-from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
 
 from probes.laws import LAWS
 from tests.bench.planted import family
+from tests.probes.outer_pytest import run_pytest
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "fuzzing.md"
 TEXT = DOCUMENT.read_text(encoding="utf-8")
@@ -20,15 +17,6 @@ TEXT = DOCUMENT.read_text(encoding="utf-8")
 
 def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
-
-
-def run_pytest(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """pytest in a process of its own, with the plugin, whether or not this installation registers it."""
-    registered = any(entry.value == "probes.pytest_plugin" for entry in entry_points(group="pytest11"))
-    plugin = [] if registered else ["-p", "probes.pytest_plugin"]
-    command = [sys.executable, "-m", "pytest", *plugin, "-p", "no:cacheprovider", "-W", "error", *arguments]
-    environment = {**os.environ, "PYTHONPATH": str(DOCUMENT.parents[1])}
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
 def test_the_table_holds_every_law() -> None:
