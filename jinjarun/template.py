@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from jinjarun.runtime.text import Origin
     from jinjarun.runtime.trace import Trace
+    from jinjarun.syntax.nodes import Node
 
 T = TypeVar("T")
 
@@ -89,6 +90,11 @@ class Template:
         return self._dialect.name
 
     @property
+    def tree(self) -> Node:
+        """The syntax tree."""
+        return self._tree
+
+    @property
     def branches(self) -> list[tuple[int, str]]:
         """Line and kind ("if", "elif", "else", "for", "for-else") of each branch, in the order of `reached`."""
         return list(self._program.branches)
@@ -116,6 +122,27 @@ class Template:
         and absent in llama.cpp where there are none. `variables` are added last. `now` is an aware datetime, a naive
         one (the wall clock), a Unix timestamp (read as UTC) or None for this moment.
         """
+        context = self.context_of(
+            messages,
+            tools=tools,
+            add_generation_prompt=add_generation_prompt,
+            bos_token=bos_token,
+            eos_token=eos_token,
+            variables=variables,
+        )
+        return self.render_context(context, now=now, spans=spans)
+
+    def context_of(
+        self,
+        messages: list[dict[str, Any]],
+        *,
+        tools: list[dict[str, Any]] | None = None,
+        add_generation_prompt: bool = True,
+        bos_token: str = "",
+        eos_token: str = "",
+        variables: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """The variables that `render` gives the template for a conversation."""
         check_conversation(messages, tools)
         context: dict[str, Any] = {
             "messages": messages,
@@ -129,7 +156,7 @@ class Template:
             context["tools"] = tools
         if variables is not None:
             context |= variables
-        return self.render_context(context, now=now, spans=spans)
+        return context
 
     def render_context(
         self,
@@ -227,20 +254,24 @@ class Template:
 
     def _spans(self, out: list[str]) -> tuple[Span, ...]:
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        parts = [part for text in out for part in parts_of(text)]
         stretches: list[tuple[Origin, list[str]]] = []
-        for i, (piece, origin) in enumerate(parts):
-            text = decoder.decode(self._dialect.encode(piece), final=i == len(parts) - 1)
-            if text and stretches and stretches[-1][0] == origin:
-                stretches[-1][1].append(text)
-            elif text:
-                stretches.append((origin, [text]))
+        parts = [part for text in out for part in parts_of(text)]
+        cut = False  # the piece before ended inside a character
+        for i, (piece, origin) in enumerate(parts, 1):
+            if cut or not piece.isascii():
+                piece = decoder.decode(self._dialect.encode(piece), final=i == len(parts))
+                cut = bool(decoder.getstate()[0])
+            if piece and stretches and stretches[-1][0] == origin:
+                stretches[-1][1].append(piece)
+            elif piece:
+                stretches.append((origin, [piece]))
         spans: list[Span] = []
         start = 0
         for origin, texts in stretches:
             text = "".join(texts)
-            spans.append(Span(start, start + len(text), text, origin.is_input, origin.place))
-            start += len(text)
+            end = start + len(text)
+            spans.append(Span(start, end, text, origin.is_input, origin.place))
+            start = end
         return tuple(spans)
 
 

@@ -276,9 +276,13 @@ class _Compiler:
                     env.run.charge(len(result) // STEP_BYTES)
                     result = Text.of(str(result), origin)
                 else:
-                    env.run.charge(max(len(result.parts) - 1, 0))
-                    if any(part[1] is COMPUTED for part in result.parts):
-                        result = Text.joined((piece, origin if of is COMPUTED else of) for piece, of in result.parts)
+                    parts = result.parts
+                    if len(parts) > 1:
+                        env.run.charge(len(parts) - 1)
+                    for _, of in parts:
+                        if of is COMPUTED:
+                            result = Text.joined((piece, origin if of is COMPUTED else of) for piece, of in parts)
+                            break
                 env.write(result)
 
             return output_watched
@@ -876,7 +880,7 @@ class _Compiler:
         table = self.dialect.binary
         if len(node.rest) == 1:
             op, right = node.rest[0]
-            if op in ("==", "!=") and isinstance(right, nodes.Const) and type(right.value) is str and not self.watched:
+            if op in ("==", "!=") and isinstance(right, nodes.Const) and type(right.value) is str:
                 return self.compare_with_string(first, op, self.string(right, right.value))
         rest = [(op, self.expr(operand)) for op, operand in node.rest]
         if len(rest) == 1 or not self.dialect.chained_comparisons:
@@ -901,17 +905,18 @@ class _Compiler:
         self.cost += 1
         self.look_up(string)
         operate = self.dialect.binary[op]
+        kind = Text if self.watched else str
         if op == "==":
 
             def equals(env: Env) -> Any:
                 value = first(env)
-                return value == string if type(value) is str else operate(env.run, value, string)
+                return value == string if type(value) is kind else operate(env.run, value, string)
 
             return equals
 
         def differs(env: Env) -> Any:
             value = first(env)
-            return value != string if type(value) is str else operate(env.run, value, string)
+            return value != string if type(value) is kind else operate(env.run, value, string)
 
         return differs
 
@@ -932,13 +937,13 @@ class _Compiler:
         self.look_up(name)
         attribute = self.dialect.attribute
 
-        if self.watched or name in self.dialect.dict_methods or name.startswith("_"):
+        if name in self.dialect.dict_methods or name.startswith("_"):
             return lambda env: attribute(env.run, value(env), name)
         key = self.dialect.literal(name)
 
         def get_attr(env: Env) -> Any:
             owner = value(env)
-            if type(owner) is dict and key in owner:
+            if type(owner) is dict and key in owner and env.run.trace is None:
                 return owner[key]
             return attribute(env.run, owner, name)
 
@@ -950,13 +955,13 @@ class _Compiler:
             return self.slice(value, node.index, constant=_is_constant(node.value))
         item = self.dialect.item
         index = self.expr(node.index)
-        if isinstance(node.index, nodes.Const) and type(node.index.value) is str and not self.watched:
-            key = self.dialect.literal(node.index.value)
+        if isinstance(node.index, nodes.Const) and type(node.index.value) is str:
+            key = self.string(node.index, node.index.value)
             self.look_up(key)
 
             def get_key(env: Env) -> Any:
                 owner = value(env)
-                if type(owner) is dict and key in owner:
+                if type(owner) is dict and key in owner and env.run.trace is None:
                     return owner[key]
                 return item(env.run, owner, key)
 

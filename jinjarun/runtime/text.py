@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from jinjarun.runtime.run import Run
 
@@ -66,14 +66,17 @@ def parts_of(text: str) -> tuple[tuple[str, Origin], ...]:
     return text.parts if type(text) is Text else ((str(text), COMPUTED),)
 
 
-def join(run: Run, texts: Iterable[str]) -> Text:
+def join(run: Run, texts: Sequence[str]) -> Text:
     """The texts one after the other, all parts kept; a text of several costs a step for each further one."""
     parts: list[tuple[str, Origin]] = []
     for text in texts:
         more = parts_of(text)
-        run.charge(max(len(more) - 1, 0))
+        if len(more) > 1:
+            run.charge(len(more) - 1)
         parts += more
-    return Text.joined(parts)
+    made = Text("".join(texts))
+    made.parts = tuple(parts)
+    return made
 
 
 def repeat(run: Run, text: str, times: int) -> str:
