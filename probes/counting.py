@@ -115,4 +115,11 @@ def counter(target: str | os.PathLike[str] | None = None) -> Counter:
 
 def common_start(a: Sequence[Any], b: Sequence[Any]) -> int:
     """The number of leading items that two sequences share."""
-    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+    low, high = 0, min(len(a), len(b))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if a[low:middle] == b[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low

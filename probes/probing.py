@@ -227,7 +227,7 @@ def coverage(renders: Renders) -> Coverage | None:
         template = renders.template(dialect)
         if isinstance(template, JinjarunError):
             continue
-        reached = renders.reached.get(dialect, bytearray(len(template.branches)))
+        reached = renders.reached.get(dialect, bytes(len(template.branches)))
         lines = {line for (line, _), hit in zip(template.branches, reached, strict=True) if not hit}
         found = Coverage(
             branches=len(reached),

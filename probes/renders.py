@@ -7,6 +7,7 @@ the bare template, `llama.cpp:llama-server` and `transformers:apply_chat_templat
 from __future__ import annotations
 
 import json
+import marshal
 import shlex
 from dataclasses import dataclass
 from functools import cached_property
@@ -55,8 +56,16 @@ class Outcome:
         return isinstance(self.error, LimitExceeded)
 
 
+CLOCK = "strftime_now"
+"""The name by which templates read the clock."""
+
+
 class Renders:
-    """One template on every path. Renders are memoised by path and request; `count` and `steps_max` tell the cost."""
+    """One template on every path.
+
+    Outcomes are kept by path and request, and renders by what the template reads: paths that hand on the same variables
+    share one. `count` and `steps_max` tell the cost.
+    """
 
     def __init__(
         self,
@@ -74,10 +83,12 @@ class Renders:
         self.now: datetime | float = FROZEN_NOW if now is None else now
         self.count = 0
         self.steps_max = 0
-        self.reached: dict[str, bytearray] = {}
+        self.reached: dict[str, bytes] = {}
+        """By dialect, a byte for each branch of the template: 1 where a render on a bare path went."""
         self.witnesses: dict[str, Any] = {}
         """What `witness.witness_of` keeps, by path."""
-        self._outcomes: dict[tuple[str, str, object], Outcome] = {}
+        self._outcomes: dict[tuple[str, bytes, object], Outcome] = {}
+        self._rendered: dict[tuple[Template, bytes], Rendered | JinjarunError] = {}
         self._templates: dict[str, Template | JinjarunError] = {}
 
     def template(self, dialect: str) -> Template | JinjarunError:
@@ -106,9 +117,8 @@ class Renders:
 
     def render(self, path: str, chat: Chat, *, now: datetime | float | None = None) -> Outcome:
         """What `path` gives for `chat`; `now` where the question is about the clock."""
-        key = (path, repr(chat), now)
+        key = (path, key_of(chat), now)
         if key not in self._outcomes:
-            self.count += 1
             self._outcomes[key] = self._render(path, chat, self.now if now is None else now, spans=False)
         return self._outcomes[key]
 
@@ -123,9 +133,8 @@ class Renders:
 
     def spans(self, path: str, chat: Chat) -> Outcome:
         """The same with the origin of every character; raw paths only."""
-        key = (path + "+spans", repr(chat), None)
+        key = (path + "+spans", key_of(chat), None)
         if key not in self._outcomes:
-            self.count += 1
             self._outcomes[key] = self._render(path, chat, self.now, spans=True)
         return self._outcomes[key]
 
@@ -135,16 +144,15 @@ class Renders:
             return Outcome(None, template)
         try:
             if path in (RAW, LLAMA_RAW):
-                rendered = template.render(
+                context = template.context_of(
                     chat["messages"],
                     tools=chat.get("tools"),
                     add_generation_prompt=chat.get("add_generation_prompt", True),
                     bos_token=self.bos_token,
                     eos_token=self.eos_token,
                     variables=chat.get("variables"),
-                    now=now,
-                    spans=spans,
                 )
+                rendered = self.rendered(template, context, now=now, spans=spans)
                 self._account(template, rendered)
                 return Outcome(rendered.text, None, rendered.spans)
             return Outcome(self._served(path, chat, now), None)
@@ -164,18 +172,58 @@ class Renders:
             variables=chat.get("variables"),
             now=now,
             limits=self.limits,
+            render=self.rendered,
         ).text
+
+    def rendered(
+        self,
+        template: Template,
+        context: Mapping[str, Any],
+        *,
+        now: datetime | float | None = None,
+        spans: bool = False,
+        generations: bool = False,
+    ) -> Rendered:
+        """`template.render_context`, once for all contexts in which the template reads the same."""
+        if spans or generations:
+            self.count += 1
+            return template.render_context(context, now=now, spans=spans, generations=generations)
+        read = [(name, context[name]) for name in sorted(template.names & context.keys())]
+        key = (template, key_of([read, str(now) if CLOCK in template.names else None]))
+        if key not in self._rendered:
+            self.count += 1
+            try:
+                self._rendered[key] = template.render_context(context, now=now)
+            except LimitExceeded:  # variables that nothing reads count too, so another context may fare otherwise
+                raise
+            except JinjarunError as error:
+                self._rendered[key] = without_frames(error)
+        found = self._rendered[key]
+        if isinstance(found, JinjarunError):
+            raise without_frames(found)
+        return found
 
     @cached_property
     def _llama_server(self) -> LlamaServer:
         """Raises what the server says where it does not start with the template."""
-        return LlamaServer(self.source, bos_token=self.bos_token, eos_token=self.eos_token, limits=self.limits)
+        return LlamaServer(
+            self.source,
+            bos_token=self.bos_token,
+            eos_token=self.eos_token,
+            limits=self.limits,
+            render=self.rendered,
+        )
 
     def _account(self, template: Template, rendered: Rendered) -> None:
         self.steps_max = max(self.steps_max, rendered.cost)
-        reached = self.reached.setdefault(template.dialect, bytearray(len(rendered.reached)))
-        for i, hit in enumerate(rendered.reached):
-            reached[i] |= hit
+        reached = self.reached.get(template.dialect, b"")
+        union = int.from_bytes(reached, "little") | int.from_bytes(rendered.reached, "little")
+        self.reached[template.dialect] = union.to_bytes(len(rendered.reached), "little")
+
+
+def key_of(data: Any) -> bytes:
+    """Plain JSON as a key: the same for equal data whose objects have their keys in the same order."""
+    return marshal.dumps(data, 2)  # from version 3 on, the bytes tell which strings are the same object
 
 
 def without_frames(error: JinjarunError) -> JinjarunError:
@@ -258,13 +306,13 @@ def body_of(chat: Chat) -> dict[str, Any]:
 
 def name_of(chat: Chat) -> str | None:
     """The name of exactly this conversation, in the set or among those of probing."""
-    return _names().get(repr(chat))
+    return _names().get(key_of(chat))
 
 
-_NAMES: dict[str, str] = {}
+_NAMES: dict[bytes, str] = {}
 
 
-def _names() -> Mapping[str, str]:
+def _names() -> Mapping[bytes, str]:
     if not _NAMES:
-        _NAMES.update({repr(build()): name for name, build in reversed(EVERY.items())})
+        _NAMES.update({key_of(build()): name for name, build in reversed(EVERY.items())})
     return _NAMES

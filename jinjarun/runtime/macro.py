@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -39,7 +39,18 @@ class Macro:
 
     def defined_in(self, env: Env | None) -> Macro:
         """This macro as a value that sees the variables `env`."""
-        return replace(self, env=env)
+        return Macro(
+            self.name,
+            self.parameters,
+            self.defaults,
+            self.body,
+            self.finish,
+            self.height,
+            self.cost,
+            self.special,
+            self.masked,
+            env,
+        )
 
     def __repr__(self) -> str:
         return f"<Macro {self.name!r}>"

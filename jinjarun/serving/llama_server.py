@@ -27,12 +27,14 @@ from jinjarun.serving.requests import ChatRequest, parse_request
 from jinjarun.serving.reworks import Conversation, Rework
 from jinjarun.serving.schemas import SchemaFault, check_parameters, check_schema
 from jinjarun.serving.variables import given_variables, note_variables
+from jinjarun.template import Template
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
     from jinjarun.serving.caps import Caps
+    from jinjarun.serving.kept import Renderer
     from jinjarun.serving.markers import Analysis
     from jinjarun.template import Rendered
 
@@ -100,8 +102,9 @@ class LlamaServer:
 
     `source` is the model's default template and `tool_use` the one for requests with tools, if it has one. The tokens
     are the texts of BOS and EOS, empty if there are none; `add_bos` and `add_eos` say whether the tokenizer adds them
-    itself. `default_kwargs` are the variables of `--chat-template-kwargs`. Raises JinjarunError, with `refused` among
-    its details, if the server does not start with this template. May be used from many threads.
+    itself. `default_kwargs` are the variables of `--chat-template-kwargs`. `render` renders the template for requests.
+    Raises JinjarunError, with `refused` among its details, if the server does not start with this template. May be used
+    from many threads.
     """
 
     def __init__(
@@ -115,7 +118,9 @@ class LlamaServer:
         add_bos: bool = False,
         add_eos: bool = False,
         limits: Limits | None = None,
+        render: Renderer = Template.render_context,
     ) -> None:
+        self._render = render
         self.limits = limits if limits is not None else Limits()
         self.add_bos, self.add_eos = add_bos, add_eos
         self._tokens = {"bos_token": bos_token, "eos_token": eos_token}
@@ -207,7 +212,7 @@ class LlamaServer:
         if family is None and loaded.analysis.fault is not None:
             raise RenderError(f"llama-server cannot analyse this template: {loaded.analysis.fault}", status=400)
         try:
-            rendered = loaded.template.render_context(prepared.context, now=now, spans=spans)
+            rendered = self._render(loaded.template, prepared.context, now=now, spans=spans)
             prompt = self._without_tokens(rendered.data, chat)
             opening = b""
             if family is None or family.needs_generation_prompt:
@@ -248,7 +253,7 @@ class LlamaServer:
             other["add_generation_prompt"] = True
         elif "add_generation_prompt" in prepared.request.variables:
             other["add_generation_prompt"] = prepared.request.variables["add_generation_prompt"]
-        text = self._without_tokens(prepared.loaded.template.render_context(other, now=now).data)
+        text = self._without_tokens(self._render(prepared.loaded.template, other, now=now).data)
         without, opened = (text, prompt) if opens else (prompt, text)
         return opened[common_prefix(without, opened) :]
 

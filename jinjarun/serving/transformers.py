@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 from jinjarun.errors import InputError, RenderError, SourceError, quote
 from jinjarun.limits import Limits
 from jinjarun.serving import reworks
-from jinjarun.serving.kept import kept_template
+from jinjarun.serving.kept import Renderer, kept_template
 from jinjarun.serving.python_tools import FunctionFault, function_tool
-from jinjarun.template import Rendered, Span
+from jinjarun.template import Rendered, Span, Template
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -152,6 +152,7 @@ def explain_chat_template(
     now: datetime | float | None = None,
     limits: Limits | None = None,
     spans: bool = False,
+    render: Renderer = Template.render_context,
 ) -> Applied:
     """The prompt that transformers 5.24 writes for a conversation, and what it changed on the way.
 
@@ -160,7 +161,7 @@ def explain_chat_template(
     ends the prompt inside the last message's content, or inside the key that it names (`reasoning_content`).
     `return_assistant_tokens_mask` asks for `assistant_spans`, `spans` for `spans`. `special_tokens` go by names such as
     `bos_token`, None where the tokenizer has none; `variables` come after them and win. `now` is an aware datetime, a
-    naive one (the wall clock), a Unix timestamp (read as UTC) or None for this moment.
+    naive one (the wall clock), a Unix timestamp (read as UTC) or None for this moment. `render` renders the template.
 
     Raises InputError with `path` for data that transformers refuses or that is not plain JSON, SourceError where there
     are several templates and none is the default, RenderError where the template does not write the final message as
@@ -190,9 +191,8 @@ def explain_chat_template(
         continued = call.mark_final_message(
             chat, continue_final_message if isinstance(continue_final_message, str) else "content", text
         )
-    rendered = kept_template(text, "transformers", limits if limits is not None else Limits()).render_context(
-        context, now=now, spans=spans, generations=return_assistant_tokens_mask
-    )
+    template = kept_template(text, "transformers", limits if limits is not None else Limits())
+    rendered = render(template, context, now=now, spans=spans, generations=return_assistant_tokens_mask)
     prompt = rendered.text if continued is None else call.cut(rendered.text, continued)
     return Applied(prompt, name, tuple(call.reworks), rendered.generations, rendered)
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from jinjarun.errors import TemplateRaised
 from probes import canaries
-from probes.canaries import REASONING_FIELDS
 from probes.judging import Fate, fate_of, show
 from probes.renders import APPLY, LLAMA_RAW, LLAMA_SERVER, PATHS, RAW
 from probes.rules.base import Facts, Hit
@@ -112,7 +111,7 @@ class Look:
         return fate_of(self.facts.renders.render(path, chat), *wanted)
 
     def ask_path(self, path: str, chat: Chat, *wanted: str) -> Asked:
-        outcome = self.facts.renders.render(RAW if path == APPLY and _passes(chat) else path, chat)
+        outcome = self.facts.renders.render(path, chat)
         return Asked(path, chat, outcome, fate_of(outcome, *wanted), wanted)
 
     def ask(self, build: Callable[[Form], Chat], *wanted: str, **changes: Any) -> list[Asked]:
@@ -170,13 +169,6 @@ class Look:
         text = asked.text
         missing = next((x for x in asked.canaries if x not in text), asked.canaries[0] if asked.canaries else "")
         return show(asked.chat, asked.path, asked.outcome, asked.fate, missing).cited(self.facts.book)
-
-
-def _passes(chat: Chat) -> bool:
-    """Whether `apply_chat_template` hands this on as it is: no null to take away, no reasoning to give more names."""
-    return bool(chat["messages"]) and not any(
-        key in REASONING_FIELDS or value is None for message in chat["messages"] for key, value in message.items()
-    )
 
 
 def _one_an_engine(asked: Sequence[Asked]) -> list[Asked]:

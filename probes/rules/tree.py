@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 from jinjarun.dialects import dialect_named
 from jinjarun.errors import JinjarunError
 from jinjarun.limits import Limits
+from jinjarun.serving.kept import kept_template
 from jinjarun.syntax.nodes import Node
 from jinjarun.syntax.parser import parse
 
@@ -19,10 +20,18 @@ def tree_of(source: str) -> Node | None:
     """The tree as transformers reads it, else as llama.cpp does; None where neither reads it."""
     for name in ("transformers", "llama.cpp"):
         try:
-            return parse(source, dialect_named(name).syntax, Limits())
+            return _tree_in(name, source)
         except JinjarunError:
             continue
     return None
+
+
+def _tree_in(dialect: str, source: str) -> Node:
+    """A tree that does not compile is a tree too."""
+    try:
+        return kept_template(source, dialect, Limits()).tree
+    except JinjarunError:
+        return parse(source, dialect_named(dialect).syntax, Limits())
 
 
 def nodes(source: str) -> Iterator[Node]:
@@ -36,9 +45,15 @@ def inside(*roots: Node) -> Iterator[Node]:
     pending: list[Any] = list(reversed(roots))
     while pending:
         item = pending.pop()
-        if isinstance(item, Node):
-            yield item
         if isinstance(item, (list, tuple)):
             pending += reversed(item)
-        elif is_dataclass(item):
-            pending += [getattr(item, field.name) for field in reversed(fields(item))]
+            continue
+        if isinstance(item, Node):
+            yield item
+        pending += [getattr(item, name) for name in _parts(item.__class__)]
+
+
+@cache
+def _parts(kind: type) -> tuple[str, ...]:
+    """The fields of a node or of a part of one, the last first."""
+    return tuple(field.name for field in reversed(fields(kind))) if is_dataclass(kind) else ()
