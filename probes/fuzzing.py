@@ -12,20 +12,16 @@ import json
 import shlex
 import time
 from collections import Counter
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from random import Random
 from typing import TYPE_CHECKING, Any
 
-from hypothesis import HealthCheck, Phase, find, settings
 from hypothesis.database import DirectoryBasedExampleDatabase
-from hypothesis.errors import NoSuchExample
 
 from jinjarun.errors import TemplateRaised
 from probes.laws import CODES, EXAMPLES, LAWS, Break, Case, Subject
 from probes.renders import body_of
-from probes.strategies import conversations
+from probes.searching import see_each, see_smaller
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -266,18 +262,17 @@ class _Hunt:
     def gather(self) -> None:
         """Every law is asked of every example; nothing counts as found, so that nothing ends the search."""
 
-        def look(chat: Chat) -> bool:
+        def look(chat: Chat) -> None:
             if self.done >= self.max_examples or self._late():
-                return False
+                return
             heavy = self.done % HEAVY_EVERY == 0
             for key in {found.key for found in self._noted(chat, heavy)}:
                 self.counts[key] += 1
             self.done += 1
             if self.progress is not None:
                 self.progress(self.done, self.max_examples)
-            return False
 
-        self._search(look, (Phase.generate,))
+        see_each(self.supports, look, max_examples=self.max_examples, seed=self.seed)
 
     def _noted(self, chat: Chat, heavy: bool) -> list[Break]:
         found = self.judge(chat, [law for law in self.laws if heavy or not law.heavy])
@@ -295,19 +290,6 @@ class _Hunt:
             self.stopped = True
         return self.stopped
 
-    def _search(self, look: Callable[[Chat], bool], phases: tuple[Phase, ...]) -> Chat | None:
-        wanted = settings(
-            max_examples=self.max_examples,
-            database=None,
-            deadline=None,
-            phases=phases,
-            suppress_health_check=list(HealthCheck),
-        )
-        try:
-            return find(conversations(self.supports), look, settings=wanted, random=Random(self.seed))
-        except NoSuchExample:
-            return None
-
     def shrink(self) -> None:
         """Each way of breaking a law is looked for again, this time to the smallest conversation that shows it."""
         for key in self._shown():
@@ -321,23 +303,14 @@ class _Hunt:
 
     def _shrink(self, key: Key, laws: list[Law], tries: int) -> None:
         """Whatever is found on the way is noted, so that the search may be cut short."""
-        found_at: list[int] = []
-        asked = 0
 
         def breaks(chat: Chat) -> bool:
-            nonlocal asked
-            asked += 1
-            if found_at and asked - found_at[0] > tries:
-                raise _Enough
             found = [broken for broken in self.judge(chat, laws) if broken.key == key]
             self._note(found)
-            if found and not found_at:
-                found_at.append(asked)
             return bool(found) and not self._late()
 
         before = self.refused
-        with suppress(_Enough):
-            self._search(breaks, (Phase.generate, Phase.shrink))
+        see_smaller(self.supports, breaks, max_examples=self.max_examples, seed=self.seed, tries=tries)
         self.refused = before
 
     def _shown(self) -> list[Key]:
@@ -362,10 +335,6 @@ class _Hunt:
                 example.found.cause,
             ),
         )
-
-
-class _Enough(BaseException):
-    """Ends a search from inside: no Exception, which Hypothesis would take for what it is looking for."""
 
 
 def size(broken: Break) -> tuple[int, int, str]:
