@@ -34,6 +34,7 @@ from probes.report import Finding
 from probes.reporters.text import comparison_text, lint_text, prefix_text, report_text, rule_text, rules_text
 
 if TYPE_CHECKING:
+    from probes.counting import Counter as LengthCounter
     from probes.paths import PathAnswer, Setting
     from probes.report import Severity, TemplateInfo
     from probes.reporters import Format
@@ -215,8 +216,8 @@ def run_render(args: argparse.Namespace) -> int:
         args.engine = "llama-server"
     if args.engine is not None:
         return run_render_as(args)
-    if args.explain or args.request or serving_flags(args):
-        raise Usage("--request, --explain and llama-server's flags are for --as llama-server or --as transformers")
+    if args.explain or args.request or args.mask or serving_flags(args):
+        raise Usage("--request, --explain, --mask and llama-server's flags are for --as llama-server or transformers")
     chat: dict[str, Any] = dict(request(args))
     source = template_source(args, dialect)
     template = Template(source.template(args.variant), dialect=dialect)
@@ -237,6 +238,9 @@ def run_render_as(args: argparse.Namespace) -> int:
 
     if args.request is not None and not (args.messages is args.conversation is args.tools is None):
         raise Usage("--request is a whole request: give it without --messages, --conversation and --tools")
+    if args.mask and args.engine != "transformers":
+        raise Usage("--mask is for --as transformers: llama-server knows no training")
+    lengths = counter(args.tokenizer)
     if args.request is None:
         chat: dict[str, Any] = dict(request(args))
         body = {"chat_template_kwargs" if key == "variables" else key: value for key, value in chat.items()}
@@ -245,6 +249,8 @@ def run_render_as(args: argparse.Namespace) -> int:
         body = read_json(args.request)
         if args.no_generation_prompt and isinstance(body, dict):
             body["add_generation_prompt"] = False
+    if args.mask and isinstance(body, dict):
+        body["return_assistant_tokens_mask"] = True
     source, setting = served_setting(args, "llama.cpp" if args.engine == "llama-server" else "transformers")
     if source.kind == "server" and args.engine == "llama-server" and not serving_flags(args):
         return run_render_there(args, source, body)
@@ -255,10 +261,20 @@ def run_render_as(args: argparse.Namespace) -> int:
         print_spans(answer.spans)
     else:
         print_text(answer.text, answer.data)
-    if args.explain and not args.json:
+    if not args.json:
         sys.stdout.flush()
-        print(explanation(answer), file=sys.stderr)
+        if args.explain:
+            print(explanation(answer), file=sys.stderr)
+        if answer.assistant_spans is not None:
+            print(mask_line(answer.text, answer.assistant_spans, lengths), file=sys.stderr)
     return CLEAN
+
+
+def mask_line(text: str, places: Sequence[tuple[int, int]], lengths: LengthCounter) -> str:
+    """How much of a prompt training would count as the assistant's."""
+    unit = lengths.unit.replace("_", " ")
+    many = "1 place" if len(places) == 1 else f"{len(places)} places"
+    return f"the mask covers {lengths.within(text, places):,} of {lengths.count(text):,} {unit}, in {many}"
 
 
 def run_render_there(args: argparse.Namespace, source: Source, body: Any) -> int:
@@ -776,6 +792,10 @@ def render_options(added: argparse.ArgumentParser) -> None:
     )
     added.add_argument("--request", metavar="FILE", help="with --as: a request body, read as that engine reads it")
     added.add_argument("--explain", action="store_true", help="with --as: tell on stderr what was changed, and why")
+    added.add_argument(
+        "--mask", action="store_true", help="with --as transformers: tell on stderr what training counts as answers"
+    )
+    tokenizer_option(added)
     llama_server_options(added)
 
 

@@ -40,6 +40,8 @@ class PathAnswer:
     `data` is the prompt's bytes, `text` the same with U+FFFD for what is not UTF-8; `spans` cover the text, empty
     unless asked for; `reworks` are rows of `name`, `path` and `why`, in the order in which they were applied;
     `template` is the name of the template that was taken, `family` what llama-server took it for, None for neither.
+    `assistant_spans`: what transformers' `return_assistant_tokens_mask` covers, as places (start, end) in code points;
+    None unless the request asks for it.
     """
 
     path: str
@@ -50,10 +52,12 @@ class PathAnswer:
     reworks: tuple[dict[str, str], ...]
     template: str | None = "default"
     family: str | None = None
+    assistant_spans: tuple[tuple[int, int], ...] | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON."""
+        """Plain JSON; `assistant_spans` only where they were asked for."""
         engine, _, way = self.path.partition(":")
+        asked = {} if self.assistant_spans is None else {"assistant_spans": [list(one) for one in self.assistant_spans]}
         return {
             "engine": {"id": engine, "version": self.version, "path": way},
             "template": self.template,
@@ -61,6 +65,7 @@ class PathAnswer:
             "text": self.text,
             "spans": [asdict(span) for span in self.spans],
             "reworks": list(self.reworks),
+            **asked,
         }
 
 
@@ -91,8 +96,9 @@ def answer_on_path(path: str, setting: Setting, body: Any, *, spans: bool = Fals
 
     `body` is that of OpenAI's chat API with what servers added: `messages`, `tools`, `documents`,
     `chat_template_kwargs`, `add_generation_prompt`, `continue_final_message`. llama-server reads all of it; the other
-    paths read these keys, and open the model's turn unless told otherwise. Raises InputError for a body that the path
-    refuses, and what templates fail with.
+    paths read these keys, and open the model's turn unless told otherwise. transformers reads its own
+    `return_assistant_tokens_mask` besides. Raises InputError for a body that the path refuses, and what templates fail
+    with.
     """
     if path == LLAMA_SERVER and setting.format is not None:
         written = FormatServer(setting.format, limits=setting.limits).answer(body, spans=spans)
@@ -149,6 +155,7 @@ def _applied(setting: Setting, body: Mapping[str, Any], variables: Mapping[str, 
         documents=body.get("documents"),
         add_generation_prompt=body.get("add_generation_prompt", not continued),
         continue_final_message=continued,
+        return_assistant_tokens_mask=bool(body.get("return_assistant_tokens_mask")),
         special_tokens={"bos_token": setting.bos_token or None, "eos_token": setting.eos_token or None},
         variables=variables,
         now=setting.now,
@@ -157,7 +164,10 @@ def _applied(setting: Setting, body: Mapping[str, Any], variables: Mapping[str, 
     )
     data = applied.text.encode("utf-8", "replace")
     rows = tuple(rework.to_dict() for rework in applied.reworks)
-    return PathAnswer(APPLY, VERSION, applied.text, data, applied.spans, rows, applied.template)
+    spans_of_answers = applied.assistant_spans
+    return PathAnswer(
+        APPLY, VERSION, applied.text, data, applied.spans, rows, applied.template, assistant_spans=spans_of_answers
+    )
 
 
 def _served(answer: Answer) -> PathAnswer:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from probes import cli
+from tests.probes.token_files import model_folder
 
 Run = Callable[..., tuple[int, str, str]]
 BODY = {
@@ -56,6 +57,43 @@ def test_as_transformers(run: Run, body: Path) -> None:
     assert "render error" in errors
     code, text, _ = run("render", "family:chatml", "--as", "transformers", "--conversation", "user")
     assert (code, text) == (0, "<|im_start|>user\nReverse a string.<|im_end|>\n<|im_start|>assistant\n")
+
+
+MASKED = (
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n{% if m.role == 'assistant' %}"
+    "{% generation %}{{ m.content }}<|im_end|>{% endgeneration %}{% else %}{{ m.content }}<|im_end|>{% endif %}\n"
+    "{% endfor %}"
+)
+
+
+def test_mask(run: Run, tmp_path: Path) -> None:
+    """What training would count as the answers: in characters, and in tokens where there is a tokenizer."""
+    chat = [
+        {"role": "user", "content": "Use a StringBuilder."},
+        {"role": "assistant", "content": "Thanks"},
+        {"role": "user", "content": "Use a StringBuilder."},
+        {"role": "assistant", "content": "Use a StringBuilder."},
+    ]
+    messages, template = tmp_path / "messages.json", tmp_path / "t.jinja"
+    messages.write_text(json.dumps(chat), encoding="utf-8")
+    template.write_text(MASKED, encoding="utf-8")
+    command = ["render", template, "--as", "transformers", "--messages", messages]
+    code, prompt, errors = run(*command, "--mask")
+    covered = len("Thanks<|im_end|>") + len("Use a StringBuilder.<|im_end|>")
+    assert (code, errors) == (0, f"the mask covers {covered} of {len(prompt)} code points, in 2 places\n")
+    assert prompt == run(*command)[1]
+    answer = json.loads(run(*command, "--mask", "--json")[1])
+    assert [prompt[start:end] for start, end in answer["assistant_spans"]] == [
+        "Thanks<|im_end|>",
+        "Use a StringBuilder.<|im_end|>",
+    ]
+    assert "assistant_spans" not in json.loads(run(*command, "--json")[1])
+    pytest.importorskip("tokenizers")
+    folder = model_folder(tmp_path / "model", MASKED)
+    errors = run(*command, "--mask", "--tokenizer", folder)[2]
+    assert errors == "the mask covers 7 of 25 tokens, in 2 places\n"
+    assert run("render", template, "--as", "llama-server", "--messages", messages, "--mask")[0] == 2
+    assert run("render", template, "--messages", messages, "--mask")[0] == 2
 
 
 def test_explain_leaves_the_prompt_exact(run: Run, body: Path) -> None:
