@@ -155,6 +155,8 @@ class Template:
         elif tools:
             context["tools"] = tools
         if variables is not None:
+            if not isinstance(variables, Mapping):
+                raise InputError(f"variables are an object, not {type(variables).__name__}", path="variables")
             context |= variables
         return context
 

@@ -72,6 +72,8 @@ def test_input_is_bounded_and_refused_with_its_path() -> None:
     cycle.append(cycle)
     with pytest.raises(InputError, match="nested deeper"):
         template.render_context({"messages": cycle})
+    with pytest.raises(InputError, match="variables are an object, not list"):
+        template.render([], variables=[1])  # type: ignore[arg-type]
     with pytest.raises(InputError, match="must be an object"):
         template.render(["hi"])  # type: ignore[list-item]
 
