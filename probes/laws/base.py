@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -251,12 +252,16 @@ class Prompt:
 
     def written(self, start: int, end: int) -> str:
         """What the template itself wrote between two places, a gap where the input's texts stood."""
+        if start >= min(end, len(self.text)):
+            return ""
         pieces = []
-        for span in self.spans:
-            low, high = max(span.start, start), min(span.end, end)
-            if low < high:
-                pieces.append("\0" if of_request(span.origin) else self.text[low:high])
+        for span in self.spans[max(0, bisect_right(self._starts, start) - 1) : bisect_left(self._starts, end)]:
+            pieces.append("\0" if of_request(span.origin) else self.text[max(span.start, start) : min(span.end, end)])
         return "".join(pieces)
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [span.start for span in self.spans]
 
     def line_at(self, at: int) -> int | None:
         """The line of the template that wrote what stands there, or what stands before it."""
@@ -346,6 +351,10 @@ def _by_text(index: int, text: str, prompt: str, cursor: int) -> Place | None:
     return None
 
 
+REQUESTS = 4
+"""Requests of one conversation that are rendered."""
+
+
 class Case:
     """A conversation and its renders on one subject."""
 
@@ -389,13 +398,13 @@ class Case:
     @cached_property
     def points(self) -> list[int]:
         """The counts of messages at which the conversation is a request: after the user's last message of a turn, and
-        after the last result of a round."""
+        after the last result of a round. Of a long conversation only the last: shorter ones are made up, too."""
         found = []
         for i, message in enumerate(self.messages):
             after = self.messages[i + 1]["role"] if i + 1 < len(self.messages) else None
             if message["role"] in ("user", "tool") and after in (None, "assistant"):
                 found.append(i + 1)
-        return found
+        return found[-REQUESTS:]
 
     def history(self, end: int) -> str | None:
         """The prompt of a request up to where its generation prompt begins."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -16,21 +17,21 @@ if TYPE_CHECKING:
     from probes.chats import Message, Tool
 
 DECODER = json.JSONDecoder()
+OPENING = re.compile(r"[{\[]")
 
 
 def documents(text: str) -> list[Any]:
     """The outermost objects and lists of JSON that stand in a text."""
     found = []
-    at = 0
-    while at < len(text):
-        if text[at] in "{[":
-            try:
-                value, at = DECODER.raw_decode(text, at)
-                found.append(value)
-                continue
-            except (ValueError, RecursionError):
-                pass
-        at += 1
+    opening = OPENING.search(text)
+    while opening is not None:
+        at = opening.end()
+        try:
+            value, at = DECODER.raw_decode(text, opening.start())
+            found.append(value)
+        except (ValueError, RecursionError):
+            pass
+        opening = OPENING.search(text, at)
     return found
 
 
@@ -46,13 +47,16 @@ def inside(values: list[Any]) -> Iterator[Any]:
 
 def same(a: Any, b: Any) -> bool:
     """Equal as JSON: true is not 1, and 1.0 is 1."""
-    if isinstance(a, bool) or isinstance(b, bool) or a is None or b is None:
-        return a is b
-    if isinstance(a, dict) and isinstance(b, dict):
-        return a.keys() == b.keys() and all(same(value, b[key]) for key, value in a.items())
-    if isinstance(a, list) and isinstance(b, list):
-        return len(a) == len(b) and all(map(same, a, b))
-    return (type(a) is type(b) and a == b) or (isinstance(a, int | float) and isinstance(b, int | float) and a == b)
+    return bool(a == b) and _same_kinds(a, b)
+
+
+def _same_kinds(a: Any, b: Any) -> bool:
+    """Whether no truth value stands in one where a number stands in the other, in what Python takes for equal."""
+    if isinstance(a, dict):
+        return all(_same_kinds(value, b[key]) for key, value in a.items())
+    if isinstance(a, list):
+        return all(map(_same_kinds, a, b))
+    return isinstance(a, bool) is isinstance(b, bool)
 
 
 def same_order(a: Any, b: Any) -> bool:

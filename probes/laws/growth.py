@@ -134,8 +134,11 @@ def thinks(text: str) -> bool:
 
 
 def as_generated(case: Case) -> Iterator[Break]:
-    """The answer is taken as the template writes it in a last turn: what a model trained on such text generates."""
-    for before, after in pairwise(case.points):
+    """The answer is taken as the template writes it in a last turn: what a model trained on such text generates.
+
+    Asked of the last answer that another request follows, as each costs a render that no other law needs.
+    """
+    for before, after in reversed(list(pairwise(case.points))):
         answer = case.messages[before]
         if answer.get("tool_calls") or thinks(text_of(answer)) or not text_of(answer).strip():
             continue
@@ -144,13 +147,11 @@ def as_generated(case: Case) -> Iterator[Break]:
             continue  # a law of growth tells of it
         whole = case.prompt(before + 1, prompt=False)
         if whole is None or (whole.text.startswith(asked.text) and later.text.startswith(whole.text)):
-            continue
+            return
         place = whole.place(before)
-        if place is None:
-            continue
-        kept = replayed(asked, whole, place, answer)
+        kept = "" if place is None else replayed(asked, whole, place, answer)
         if later.text.startswith(kept):
-            continue
+            return
         at = parting(kept, later.text)
         cause = cause_of(case.messages[: before + 1], whole, later, at)
         begun = parting(asked.text, whole.text)
@@ -168,6 +169,7 @@ def as_generated(case: Case) -> Iterator[Break]:
             known=cause in DESIGN or cause == "generation_prompt_differs",
             prompt=later,
         )
+        return
 
 
 def replayed(asked: Prompt, whole: Prompt, place: Place, answer: Message) -> str:
