@@ -639,7 +639,7 @@ def run_compare_templates(args: argparse.Namespace) -> int:
 
     asked = (args.messages, args.conversation, args.tools, args.chat_template_kwargs, args.bos_token, args.eos_token)
     if args.no_generation_prompt or any(option is not None for option in asked):
-        raise Usage("two templates are compared over all conversations, with their own tokens: only --now fits")
+        raise Usage("two templates are compared over all conversations, with their own tokens: no request fits")
     read_once(args, args.new)
     old, new = template_source(args, "transformers"), open_source(args.new, corpus=corpus_folder(), vocabulary=False)
     found = compare_templates(
@@ -650,6 +650,8 @@ def run_compare_templates(args: argparse.Namespace) -> int:
         old_tokens=old.tokens,
         new_tokens=new.tokens,
         now=args.now,
+        max_examples=args.max_examples,
+        seed=args.seed,
     )
     print_json(found.model_dump(mode="json")) if args.json else write(template_comparison_text(found))
     failing = {"broken", "changed"} if args.fail_on == "changed" else {"broken"}
@@ -911,8 +913,7 @@ def fuzz_options(added: argparse.ArgumentParser) -> None:
     from probes.laws import DATABASE, EXAMPLES, LAWS
 
     added.add_argument("--law", choices=LAWS, action="append", metavar="LAW", help=f"one of: {', '.join(LAWS)}")
-    added.add_argument("--max-examples", type=positive, default=EXAMPLES, metavar="N", help=f"default {EXAMPLES}")
-    added.add_argument("--seed", type=int, default=0, metavar="N", help="another seed makes up other conversations")
+    made_up_options(added, EXAMPLES)
     added.add_argument("--budget", type=float, metavar="SECONDS", help="stop a template's search after so long")
     added.add_argument("--strict", action="store_true", help="fail for what a template is known to do, too")
     added.add_argument("--export", metavar="FILE", help="write a bug report that stands by itself, in Markdown")
@@ -927,7 +928,16 @@ def fuzz_options(added: argparse.ArgumentParser) -> None:
     format_options(added)
 
 
+def made_up_options(added: argparse.ArgumentParser, examples: int) -> None:
+    """How many conversations are made up, and which."""
+    made = f"conversations that are made up (default {examples})"
+    added.add_argument("--max-examples", type=positive, default=examples, metavar="N", help=made)
+    added.add_argument("--seed", type=int, default=0, metavar="N", help="another seed makes up other conversations")
+
+
 def compare_options(added: argparse.ArgumentParser) -> None:
+    from probes.comparing import EXAMPLES
+
     added.add_argument("new", metavar="NEW", nargs="?", help="compare the first template with this newer one instead")
     request_options(added)
     added.add_argument(
@@ -936,6 +946,7 @@ def compare_options(added: argparse.ArgumentParser) -> None:
         default="broken",
         help="of two templates: the least change of exit code 1 (default broken)",
     )
+    made_up_options(added, EXAMPLES)
 
 
 def snapshot_options(added: argparse.ArgumentParser) -> None:

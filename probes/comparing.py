@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from probes.probing import CONTEXT, first_difference, probe
 from probes.renders import PATHS, Renders, failure
 from probes.report import Failure, Model
-from probes.snapshot import prompts_of
+from probes.snapshot import conversation_set, prompts_of
 from probes.template_changes import IMPACTS, Impact, TemplateChange, changed_prompts, report_changes
 
 if TYPE_CHECKING:
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from jinjarun.sources import TokenData
     from probes.chats import Chat
     from probes.rules import Rule
+
+EXAMPLES = 30
+"""Conversations that are made up for two templates unless told otherwise."""
 
 
 class PathAnswer(Model):
@@ -130,9 +133,12 @@ def compare_templates(
     now: datetime | float | None = None,
     limits: Limits | None = None,
     rules: dict[str, Rule] | None = None,
+    max_examples: int = EXAMPLES,
+    seed: int = 0,
 ) -> TemplateComparison:
     """What the template `new` does otherwise than `old`: capabilities, contract, shape, stops, prefix laws, findings,
-    and the prompts of the conversation set on all paths.
+    and the prompts of the conversation set on all paths; then the laws of `fuzz` and the prompts of `max_examples`
+    conversations that are made up for `old` (0: none), others with another `seed`.
 
     The tokens are those of the models that the templates come with. `rules` are those to run, by default all that are
     not in preview. Never raises because of a template: one that does not parse renders nothing.
@@ -141,8 +147,14 @@ def compare_templates(
     reports = [
         probe(text, name=name, tokens=tokens, now=now, limits=limits, rules=rules) for text, name, tokens in sides
     ]
-    prompts = [prompts_of(Renders(text, **_texts(tokens), now=now, limits=limits)) for text, _, tokens in sides]
-    changes = [*report_changes(*reports), *changed_prompts(reports, prompts)]
+    renders = [Renders(text, **_texts(tokens), now=now, limits=limits) for text, _, tokens in sides]
+    chats = conversation_set()
+    prompts = [prompts_of(side, chats) for side in renders]
+    changes = [*report_changes(*reports), *changed_prompts(reports, prompts, chats)]
+    if max_examples:
+        from probes.made_up_changes import made_up_changes  # noqa: PLC0415  # Hypothesis takes long to import
+
+        changes += made_up_changes(reports, renders, changes, max_examples=max_examples, seed=seed)
     changes.sort(key=lambda change: IMPACTS.index(change.impact))
     return TemplateComparison(
         outcome=changes[0].impact if changes else "same",

@@ -21,7 +21,7 @@ from hypothesis.database import DirectoryBasedExampleDatabase
 from jinjarun.errors import TemplateRaised
 from probes.laws import CODES, EXAMPLES, LAWS, Break, Case, Subject
 from probes.renders import body_of
-from probes.searching import see_each, see_smaller
+from probes.searching import see_each, see_smaller, size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -282,7 +282,7 @@ class _Hunt:
     def _note(self, found: list[Break]) -> None:
         for broken in found:
             known = self.smallest.get(broken.key)
-            if known is None or size(broken) < size(known):
+            if known is None or size(broken.second or broken.chat) < size(known.second or known.chat):
                 self.smallest[broken.key] = broken
 
     def _late(self) -> bool:
@@ -335,13 +335,6 @@ class _Hunt:
                 example.found.cause,
             ),
         )
-
-
-def size(broken: Break) -> tuple[int, int, str]:
-    """What makes a counterexample small: few messages, then little text."""
-    chat = broken.second or broken.chat
-    text = json.dumps(chat, ensure_ascii=False)
-    return len(chat["messages"]), len(text), text
 
 
 class _Store:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
 from random import Random
 from typing import TYPE_CHECKING
@@ -46,6 +47,12 @@ def see_smaller(supports: Supports, shows: Callable[[Chat], bool], *, max_exampl
 
     with suppress(_Enough):
         _search(supports, shown, max_examples, seed, (Phase.generate, Phase.shrink))
+
+
+def size(chat: Chat) -> tuple[int, int, str]:
+    """What makes a conversation small: few messages, then little text."""
+    text = json.dumps(chat, ensure_ascii=False)
+    return len(chat["messages"]), len(text), text
 
 
 def _search(

@@ -101,13 +101,18 @@ def _taken(renders: Renders) -> Snapshot:
         },
         caps=None if isinstance(caps, JinjarunError) else dict(sorted(caps.to_dict().items())),
         observed={name: answer_text(seen) for name, seen in sorted(observed.items())},
-        prompts=prompts_of(renders),
+        prompts=prompts_of(renders, conversation_set()),
     )
 
 
-def prompts_of(renders: Renders) -> dict[str, list[Prompt]]:
-    """What every conversation of the set becomes, by its name."""
-    return {name: _prompts(renders, CHATS[name]()) for name in sorted(CHATS)}
+def conversation_set() -> dict[str, Chat]:
+    """Every conversation of the set, by its name."""
+    return {name: CHATS[name]() for name in sorted(CHATS)}
+
+
+def prompts_of(renders: Renders, chats: Mapping[str, Chat]) -> dict[str, list[Prompt]]:
+    """What each conversation becomes, by its name."""
+    return {name: _prompts(renders, chat) for name, chat in chats.items()}
 
 
 def _prompts(renders: Renders, chat: Chat) -> list[Prompt]:

@@ -13,19 +13,19 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from probes.chats import conversation
+from probes.laws.base import forms_of
 from probes.renders import PATHS
 from probes.report import Model
 from probes.snapshot import answer_text, prompt_changes
 
 if TYPE_CHECKING:
-    from probes.chats import Message
+    from probes.chats import Chat, Message
     from probes.report import Finding, Law, Observation, ProbeReport
     from probes.snapshot import Prompt
 
 Impact = Literal["broken", "changed", "improved"]
 IMPACTS: tuple[Impact, ...] = ("broken", "changed", "improved")
-Chapter = Literal["engines", "caps", "observed", "contract", "shape", "stop", "prefix", "findings", "prompts"]
+Chapter = Literal["engines", "caps", "observed", "contract", "shape", "stop", "prefix", "findings", "prompts", "laws"]
 
 POLICIES = frozenset({"preserve_reasoning", "tool_call_id", "tool_result_name"})
 """Observations in which formats differ by intent: neither answer is the better one."""
@@ -36,7 +36,15 @@ WORKING = frozenset({"yes", "native", "same_text", "other_text", "renders", "sto
 SEEN_BY_PATH = ("content.", "roles.system", "roles.developer", "alternation_required")
 """Fields of the contract that `observed` answers by path."""
 SEVERITIES = ("info", "warning", "error")
-MARKUP = re.compile(r"<think>|<\|")
+MARKUP = re.compile(r"</?think>|\[/?THINK\]|<\|")
+
+
+class MadeUp(Model):
+    """The smallest made-up conversation that shows a change, as a request body, and how many of how many show it."""
+
+    request: dict[str, Any]
+    count: int
+    of: int
 
 
 class TemplateChange(Model):
@@ -45,6 +53,7 @@ class TemplateChange(Model):
     `name` is the field of the report's chapter, the law, the rule's code or the conversation; `old` and `new` are its
     values in words, null for none. Of a prompt, `paths` are those on which both sides are these, `at` is the code point
     of the first difference, null where one side is an error, and the sides are quoted from a little before it.
+    `made_up` is null for what the conversation set shows.
     """
 
     impact: Impact
@@ -54,6 +63,7 @@ class TemplateChange(Model):
     new: str | None
     paths: list[str]
     at: int | None
+    made_up: MadeUp | None = None
 
 
 def report_changes(old: ProbeReport, new: ProbeReport) -> Iterator[TemplateChange]:
@@ -74,15 +84,18 @@ def report_changes(old: ProbeReport, new: ProbeReport) -> Iterator[TemplateChang
 
 
 def changed_prompts(
-    reports: Sequence[ProbeReport], prompts: Sequence[Mapping[str, list[Prompt]]]
+    reports: Sequence[ProbeReport], prompts: Sequence[Mapping[str, list[Prompt]]], chats: Mapping[str, Chat]
 ) -> Iterator[TemplateChange]:
-    """The prompts that differ on the paths that load both templates; the others are told by their engine alone."""
+    """The prompts of `chats` that differ on the paths that load both templates; the others are told by their engine
+    alone."""
     read = {path for path in PATHS if all(path in _loading(report) for report in reports)}
     for change in prompt_changes(*prompts):
         paths: list[str] = [path for path in change.paths if path in read]
         if paths:
             old, new = (_prompt_of(side[change.name], paths[0]) for side in prompts)
-            made = _change("prompts", change.name, (change.old, change.new), _prompt_impact(change.name, old, new))
+            made = _change(
+                "prompts", change.name, (change.old, change.new), _prompt_impact(chats[change.name], old, new)
+            )
             yield made.model_copy(update={"paths": paths, "at": change.at})
 
 
@@ -90,10 +103,10 @@ def _prompt_of(prompts: Sequence[Prompt], path: str) -> Prompt:
     return next(prompt for prompt in prompts if path in prompt.paths)
 
 
-def _prompt_impact(name: str, old: Prompt, new: Prompt) -> Impact:
+def _prompt_impact(chat: Chat, old: Prompt, new: Prompt) -> Impact:
     """Broken where a prompt became an error or lost the text of a message; improved where the template failed and now
     writes every text. A refusal in its own words that is gone is no improvement by itself; a limit is no verdict."""
-    texts = _texts(conversation(name)["messages"])
+    texts = _texts(chat["messages"])
     if any((side.error or "").startswith("LimitExceeded") for side in (old, new)):
         return "changed"
     if old.error is not None:
@@ -117,7 +130,7 @@ def _texts(messages: Sequence[Message]) -> set[str]:
 def _written(texts: set[str], prompt: Prompt) -> set[str]:
     """Those that stand in the prompt, as they are or inside a JSON string."""
     shown = prompt.shown
-    return {text for text in texts if text in shown or json.dumps(text, ensure_ascii=False)[1:-1] in shown}
+    return {text for text in texts if any(form in shown for form in forms_of(text))}
 
 
 def _change(
@@ -214,9 +227,12 @@ def _laws(old: Sequence[Law], new: Sequence[Law]) -> Iterator[TemplateChange]:
     for name in (name for name in before if name in after):
         words = _law(before[name]), _law(after[name])
         if words[0] != words[1]:
-            holds = before[name].holds, after[name].holds
-            impact: Impact = "broken" if holds == (True, False) else "improved" if holds == (False, True) else "changed"
-            yield _change("prefix", name, words, impact)
+            yield _change("prefix", name, words, law_impact(before[name].holds, after[name].holds))
+
+
+def law_impact(old: bool | None, new: bool | None) -> Impact:
+    """Broken where it was kept and is so no more, improved where it was broken and is kept now."""
+    return "broken" if (old, new) == (True, False) else "improved" if (old, new) == (False, True) else "changed"
 
 
 def _law(law: Law) -> str:

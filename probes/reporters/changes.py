@@ -6,6 +6,7 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from probes.renders import PATHS
+from probes.reporters.fuzzing import request_json
 from probes.template_changes import IMPACTS
 
 if TYPE_CHECKING:
@@ -51,9 +52,11 @@ def template_comparison_text(comparison: TemplateComparison) -> str:
         for change in changes:
             if change.chapter != "prompts":
                 lines += _field(change)
-        for change in prompts[:MOST_PROMPTS]:
+        shown = [change for change in prompts if change.made_up is None]
+        for change in [*shown[:MOST_PROMPTS], *(change for change in prompts if change.made_up is not None)]:
             lines += _prompt(f"prompt {change.name}", change.paths, change.at, change.old, change.new)
-        more = dict.fromkeys(change.name for change in prompts[MOST_PROMPTS:])
+            lines += _made_up(change)
+        more = dict.fromkeys(change.name for change in shown[MOST_PROMPTS:])
         if more:
             lines += wrapped(f"and the prompts {', '.join(more)}")
     return "".join(f"{line}\n" for line in lines)
@@ -62,6 +65,14 @@ def template_comparison_text(comparison: TemplateComparison) -> str:
 def _field(change: TemplateChange) -> Iterator[str]:
     sides = [cut(side) for side in (change.old, change.new)]
     yield from wrapped(f"{change.chapter} {change.name}: {sides[0]} became {sides[1]}")
+    yield from _made_up(change)
+
+
+def _made_up(change: TemplateChange) -> Iterator[str]:
+    found = change.made_up
+    if found is not None:
+        yield f"    in {found.count} of {found.of} made-up conversations; the smallest:"
+        yield from textwrap.indent(request_json(found.request), "    ").splitlines()
 
 
 def change_lines(change: Change) -> Iterator[str]:
