@@ -463,7 +463,7 @@ def run_lint(args: argparse.Namespace) -> int:
     if args.write_baseline:
         write_file(args.write_baseline, linting.baseline(results))
     rows = [*unusable, *map(lint_row, results)]
-    tell(args.out, made, lambda: lint_text(results), lambda: [result.to_dict() for result in results], rows)
+    tell(args, made, lambda: lint_text(results), lambda: [result.to_dict() for result in results], rows)
     if unusable:
         return UNUSABLE
     graver = any(fails(result.findings, args.fail_on) for result in results)
@@ -550,7 +550,7 @@ def run_snapshot(args: argparse.Namespace) -> int:
             complain(f"{target}: {describe(error)}", UNUSABLE)
             code = max(code, UNUSABLE if isinstance(error, SourceError | InputError) else FINDING)
     states = {one.state for one in kept.values()}
-    tell(args.out, made, lambda: snapshot_text(kept.values()), lambda: [one.to_dict() for one in kept.values()], rows)
+    tell(args, made, lambda: snapshot_text(kept.values()), lambda: [one.to_dict() for one in kept.values()], rows)
     return max(code, UNUSABLE if "missing" in states else FINDING if "changed" in states else CLEAN)
 
 
@@ -590,7 +590,7 @@ def run_fuzz(args: argparse.Namespace) -> int:
         rows.append(fuzz_row(info(target, source, args.variant or source.default, text), report, strict=args.strict))
     if args.export:
         write_file(args.export, fuzz_export(zip(reports, sources, strict=True), metadata.version("jinjarun")))
-    tell(args.out, made, lambda: fuzz_text(reports), lambda: [report.to_dict() for report in reports], rows)
+    tell(args, made, lambda: fuzz_text(reports), lambda: [report.to_dict() for report in reports], rows)
     if unusable:
         return UNUSABLE
     return FINDING if any(report.failed(strict=args.strict) for report in reports) else CLEAN
@@ -664,21 +664,23 @@ def finding_format(args: argparse.Namespace) -> Format:
     return chosen_format("json" if args.json else args.format, args.out, FINDING_FORMATS)
 
 
-def tell(file: str | None, made: Format, text: Callable[[], str], data: Callable[[], Any], rows: list[Row]) -> None:
+def tell(
+    args: argparse.Namespace, made: Format, text: Callable[[], str], data: Callable[[], Any], rows: list[Row]
+) -> None:
     """What was found, in the format that was asked for: text, plain JSON, or rows as a reporter writes them."""
     from probes.scanning.running import whole_file
 
     out = io.BytesIO()
     if made.findings:
-        made.write(rows, out)
+        made.write(rows, out, args.command)
     else:
         out.write(encoded(text() if made.name == "text" else as_json(data())))
-    if file is None:
+    if args.out is None:
         write_bytes(out.getvalue())
     else:
-        with whole_file(file) as written:
-            written.write(out.getvalue())
-        complain(f"{file}: {counted(rows)}", CLEAN)
+        with whole_file(args.out) as file:
+            file.write(out.getvalue())
+        complain(f"{args.out}: {counted(rows)}", CLEAN)
 
 
 def counted(rows: list[Row]) -> str:

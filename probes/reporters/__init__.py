@@ -37,9 +37,9 @@ class Format:
     lines: bool = False
     findings: bool = False
 
-    def write(self, rows: Iterable[Row], out: Out) -> Tally:
-        """Writes all rows, and returns the figures over them."""
-        tally = Tally()
+    def write(self, rows: Iterable[Row], out: Out, command: str = "scan") -> Tally:
+        """Writes all rows, which `command` gave, and returns the figures over them."""
+        tally = Tally(command)
         importlib.import_module(f"{__name__}.{self.name}").write(tally.watching(rows), out, tally)
         return tally
 

@@ -1,6 +1,7 @@
 """SARIF 2.1.0 (OASIS): a result for each finding in each file, for code scanning.
 
 Only a .jinja file has the lines that a finding names; in other files the place is the key that holds the template.
+The run is of the category `jinjarun COMMAND`: what GitHub keeps apart when several commands are uploaded for a commit.
 """
 
 from __future__ import annotations
@@ -39,7 +40,12 @@ def write(rows: Iterable[Row], out: Out, tally: Tally) -> None:
         "version": _version(),
         "rules": [_rule(code, *tally.rules[code]) for code in sorted(tally.rules)],
     }
-    rest = {"columnKind": "unicodeCodePoints", "invocations": [invocation], "tool": {"driver": driver}}
+    rest = {
+        "automationDetails": {"id": f"jinjarun {tally.command}/"},
+        "columnKind": "unicodeCodePoints",
+        "invocations": [invocation],
+        "tool": {"driver": driver},
+    }
     out.write(f"\n], {json.dumps(rest)[1:]}]}}\n".encode())
 
 

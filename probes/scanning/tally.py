@@ -32,9 +32,11 @@ class Reach:
 
 class Tally:
     """Figures over the rows that went by: `rows`, `files`, `templates` (distinct), `statuses`; `in_files` and
-    `in_templates` count `Summary.facts`; `rules` names each rule with a finding and its gravest severity."""
+    `in_templates` count `Summary.facts`; `rules` names each rule with a finding and its gravest severity. `command` is
+    what gave the rows."""
 
-    def __init__(self) -> None:
+    def __init__(self, command: str = "scan") -> None:
+        self.command = command
         self.rows = 0
         self.files = 0
         self.templates = 0

@@ -72,6 +72,7 @@ def test_sarif(command: str, run: Run, templates: Path) -> None:
     assert (code, text) == (1, "")
     assert re.fullmatch(r"jinjarun: x.sarif: \d error, \d warning, \d info\n", said)
     (log,) = json.loads(Path("x.sarif").read_text(encoding="utf-8"))["runs"]
+    assert log["automationDetails"] == {"id": f"jinjarun {command}/"}
     uris = {result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for result in log["results"]}
     assert uris == {"t/bad.jinja"}
     codes = {result["ruleId"] for result in log["results"]}
