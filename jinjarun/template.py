@@ -227,6 +227,8 @@ class Template:
         env = Env(self._dialect.globals())
         env.update(adopted)
         env.run = run
+        if "self" in program.names:
+            self._dialect.name_blocks(env, program.blocks)
         run.root = env
         run.depth = program.height
         for name in program.masked:

@@ -98,6 +98,10 @@ class Dialect(ABC):
         """Set the parameters of `macro` in `env`, the scope of its body; `calling` are the variables at the call."""
 
     @abstractmethod
+    def name_blocks(self, env: Env, blocks: Mapping[str, Macro]) -> None:
+        """Set `self`, which the template reads, where the dialect knows it: by it all `blocks` can be called."""
+
+    @abstractmethod
     def set_attribute(self, run: Run, value: Any, name: str, new: Any) -> None:
         """`{% set value.name = new %}`."""
 

@@ -43,13 +43,15 @@ _FRESH_A_STEP = 4
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A compiled template. `branches` has for each branch its line and what it is ("if", "else", "for", ...)."""
+    """A compiled template. `branches` has for each branch its line and what it is ("if", "else", "for", ...);
+    `blocks` are its blocks by name, as functions of nothing."""
 
     body: Closure
     height: int
     branches: list[tuple[int, str]]
     masked: tuple[str, ...]
     names: frozenset[str]
+    blocks: dict[str, Macro]
 
 
 def compile_template(template: nodes.Template, dialect: Dialect, limits: Limits, *, watched: bool = False) -> Program:
@@ -73,6 +75,7 @@ class _Compiler:
         self.soft = False
         self.escaping: Closure | None = None
         self.escaping_cost = 0
+        self.blocks: dict[str, Macro] = {}
         self._exprs: dict[type, Callable[[Any], Closure]] = {
             nodes.Const: self.const,
             nodes.Name: self.name,
@@ -115,7 +118,7 @@ class _Compiler:
         self.scope = Scope(template.body, None)
         body = self.body(template.body)
         masked = tuple(self.scope.masked()) if self.dialect.lexical_macros else ()
-        return Program(body, self.deepest, self.branches, masked, frozenset(self.names))
+        return Program(body, self.deepest, self.branches, masked, frozenset(self.names), self.blocks)
 
     def expr(self, node: nodes.Expr) -> Closure:
         self.descend(node)
@@ -675,7 +678,10 @@ class _Compiler:
         return with_
 
     def block(self, node: nodes.Block) -> Closure:
+        outer, self.escaping = self.escaping, None
         body, height, masked = self.function_body(node.body, ())
+        self.escaping = outer
+        self.blocks[node.name] = Macro(node.name, (), {}, body, self.finish, height, 0, frozenset(), tuple(masked))
         scoped, required = node.scoped, node.required
 
         def block(env: Env) -> None:

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from jinjarun import RenderError, Template, TemplateSyntaxError
+from jinjarun import LimitExceeded, RenderError, Template, TemplateSyntaxError
+from jinjarun.reference import Reference
 
 BOTH = ("transformers", "llama.cpp")
 
@@ -88,3 +89,33 @@ def test_branches_tell_what_was_reached() -> None:
     assert template.branches == [(1, "if"), (2, "elif"), (3, "else"), (5, "for")]
     assert template.render_context({"b": 1, "xs": []}).reached == bytes([0, 1, 0, 0])
     assert template.render_context({"xs": [1]}).reached == bytes([0, 0, 1, 1])
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{{ self.a() }}{% block a %}r{% endblock %}",
+        "{% if false %}{% block a %}x{% endblock %}{% endif %}{{ self.a()|upper }}",
+        "{% set z = 3 %}{% block a %}{{ z }}{% set z = 4 %}{{ z }}{% endblock %}{{ z }}{% set z = 5 %}{{ self.a() }}",
+        "{% macro m() %}{{ self.a() }}{% endmacro %}{% block a %}q{% endblock %}{{ m() }}",
+        "{% block a %}{{ self.b() }}{% block b %}in{% endblock %}{% endblock %}",
+        "{% for i in [1, 2] %}{% block a scoped %}{{ i }}{% endblock %}{% endfor %}[{{ self.a() }}]",
+        "{{ self }}{{ self is defined }}{{ self.b is defined }}{{ self.a is callable }}{% block a %}{% endblock %}",
+        "{% set self = 3 %}{{ self }}",
+        "{% autoescape true %}{{ '<' }}{% block b %}{{ '<' }}{% endblock %}{% endautoescape %}",
+        "{% block a %}{{ self.a(1) }}{% endblock %}",
+    ],
+)
+def test_blocks_are_those_of_jinja2(source: str) -> None:
+    try:
+        theirs = Reference(source).render_context({})
+    except RenderError:
+        with pytest.raises(RenderError):
+            render(source, "transformers")
+    else:
+        assert render(source, "transformers") == theirs
+
+
+def test_a_block_that_calls_itself_ends() -> None:
+    with pytest.raises(LimitExceeded, match="depth"):
+        render("{% block a %}{{ self.a() }}{% endblock %}", "transformers")

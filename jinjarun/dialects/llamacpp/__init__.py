@@ -208,6 +208,9 @@ class LlamaCpp(Dialect):
                 raise RenderError(f"Not enough arguments provided to {quote(macro.name)!r}")
             env[name] = value
 
+    def name_blocks(self, env: Env, blocks: Mapping[str, Macro]) -> None:
+        pass
+
     def set_attribute(self, run: Run, value: Any, name: str, new: Any) -> None:
         if not isinstance(value, dict):
             raise RenderError("Cannot assign to member of non-object")

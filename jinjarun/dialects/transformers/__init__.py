@@ -21,7 +21,7 @@ from jinjarun.dialects.transformers.lookup import getattr_, getitem, set_attribu
 from jinjarun.dialects.transformers.measure import to_text
 from jinjarun.dialects.transformers.methods import METHODS
 from jinjarun.dialects.transformers.tests import TESTS
-from jinjarun.dialects.transformers.values import Invocable
+from jinjarun.dialects.transformers.values import Blocks, Invocable
 from jinjarun.errors import QUOTE_LIMIT, quote
 from jinjarun.runtime.macro import Macro
 from jinjarun.runtime.text import Text
@@ -121,6 +121,9 @@ class Transformers(Dialect):
                 if default is None
                 else default(env)
             )
+
+    def name_blocks(self, env: Env, blocks: Mapping[str, Macro]) -> None:
+        env["self"] = Blocks({name: block.defined_in(env) for name, block in blocks.items()})
 
     def set_attribute(self, run: Run, value: Any, name: str, new: Any) -> None:
         set_attribute(value, name, new)

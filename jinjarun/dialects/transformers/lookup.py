@@ -15,6 +15,7 @@ from jinjarun.dialects.transformers.measure import SCALARS, check_size, measure
 from jinjarun.dialects.transformers.methods import METHODS, MUTATORS
 from jinjarun.dialects.transformers.origins import rebuilt
 from jinjarun.dialects.transformers.values import (
+    Blocks,
     BoundMethod,
     Cycler,
     Function,
@@ -96,6 +97,8 @@ def attribute(run: Run, obj: Any, name: str) -> Any:
         )
     if isinstance(obj, Namespace):
         return obj.attrs.get(name, MISSING)
+    if isinstance(obj, Blocks):
+        return obj.blocks.get(name, MISSING)
     if isinstance(obj, Function):
         member_function = obj.members.get(name)
         return MISSING if member_function is None else Function(f"<bound method {name}>", member_function)

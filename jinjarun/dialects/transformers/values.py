@@ -9,6 +9,7 @@ from jinjarun.errors import SandboxViolation, quote
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from jinjarun.runtime.macro import Macro
     from jinjarun.runtime.run import Run
 
 
@@ -73,6 +74,18 @@ class Namespace:
 
     def __repr__(self) -> str:
         return f"<Namespace {self.attrs!r}>"
+
+
+class Blocks:
+    """`self`: the blocks of the template, which see its outermost variables when they are called."""
+
+    __slots__ = ("blocks",)
+
+    def __init__(self, blocks: Mapping[str, Macro]) -> None:
+        self.blocks = blocks
+
+    def __repr__(self) -> str:
+        return "<TemplateReference None>"
 
 
 class Cycler:
