@@ -38,6 +38,7 @@ CHATML = (
     "{%- endif %}\n"
 )
 ESCAPING = CHATML.replace("message.content", "message.content | replace('<', '&lt;')")
+DOCUMENT = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
 ALTERED = "CT106 content-altered"
 EXPRESSION = re.compile(r"\$\{\{ (\w+)\.([\w.-]+) \}\}")
 
@@ -256,3 +257,17 @@ def test_the_plugin_fails_for_the_broken_template(repository: Path) -> None:
         (HEALTHY, "turns-closed", "PASSED"),
     ]
     assert "(line 2 of the template)" in re.sub(r"\s+", " ", done.stdout)
+
+
+# The document
+
+
+def test_the_document_shows_what_there_is() -> None:
+    shown = [yaml.safe_load(block) for block in re.findall(r"^```yaml\n(.*?)^```$", DOCUMENT, re.MULTILINE | re.DOTALL)]
+    steps = [step for one in shown if "jobs" in one for step in one["jobs"]["templates"]["steps"]]
+    used = [step["with"] for step in steps if "/jinjarun@" in step["uses"]]
+    assert len(used) == 2
+    assert all(given.keys() <= ACTION["inputs"].keys() for given in used)
+    assert [hook["id"] for hook in shown[-1]["repos"][0]["hooks"]] == [hook["id"] for hook in HOOKS]
+    table = dict(re.findall(r"^\| `([\w-]+)` \| `(.+?)` \|", DOCUMENT, re.MULTILINE))
+    assert table == {name: given["default"] for name, given in ACTION["inputs"].items()}
