@@ -165,19 +165,23 @@ def fuzz(
     database: ExampleDatabase | str | Path | None = None,
     progress: Callable[[int, int], None] | None = None,
     shrink: bool = True,
+    supports: Supports | None = None,
 ) -> FuzzReport:
     """Looks for conversations that break the laws (all of `LAWS`, or those that `laws` names; KeyError for others).
 
     `template` is template text. `budget` bounds the time in seconds; a report that it cut short is no longer the same
     each time. `database` is a folder, or a Hypothesis database, that keeps what was found under `name`. `progress` is
     called with the number of examples done and wanted. Without `shrink` the smallest of the examples is shown as it
-    is. Never raises because of a template.
+    is. `supports` is what the conversations may hold instead of what this template takes, where another is to be asked
+    the same. Never raises because of a template.
     """
     chosen = list(LAWS.values()) if laws is None else [LAWS[law] for law in dict.fromkeys(laws)]
     subject = Subject(template, bos_token=bos_token, eos_token=eos_token, limits=limits, now=now)
-    supports = subject.supports
-    if supports is None:
+    if subject.supports is None:
         return _nothing(name, subject, seed, chosen)
+    if supports is None:
+        supports = subject.supports
+    subject.supports = supports
     asked = [law for law in chosen if law.supported(supports)]
     hunt = _Hunt(subject, supports, asked, seed, max_examples, budget, progress)
     store = _Store(database, name)

@@ -1,8 +1,8 @@
 """What differs between two templates over made-up conversations: the laws that one of them breaks, and their prompts.
 
-The conversations are those that the older template takes, drawn from the seed alone; what only the newer one takes is
-told by its capabilities. Prompts are compared on the paths that load both. Of each way in which they differ, the
-smallest conversation that was found is shown.
+The conversations are those that the older template takes, drawn from the seed alone, and the same for both; what only
+the newer one takes is told by its capabilities. Prompts are compared on the paths that load both. Of each way in which
+they differ, the smallest conversation that was found is shown.
 """
 
 from __future__ import annotations
@@ -45,12 +45,14 @@ def made_up_changes(
     """What `told` does not hold yet: laws by their names; prompts that are broken, and other differences of prompts
     where the conversation set shows none. `reports` and `renders` are of the older and the newer template. Where one of
     them does not answer a plain question, there is nothing to compare."""
-    takes = [_supports(side) for side in renders]
-    if takes[0] is None or takes[1] is None:
+    supports = _supports(renders[0])
+    if supports is None:
         return
-    old, new = (_fuzzed(side, max_examples, seed) for side in renders)
+    old, new = (_fuzzed(side, supports, max_examples, seed) for side in renders)
+    if new.status == "not_evaluated":
+        return
     yield from _laws(old, new, {change.name for change in told if change.chapter == "prefix"})
-    differences = _Differences(reports, renders, takes[0], max_examples, seed)
+    differences = _Differences(reports, renders, supports, max_examples, seed)
     differences.gather()
     yield from differences.changes({change.impact for change in told if change.chapter == "prompts"} - {"broken"})
 
@@ -60,7 +62,7 @@ def _supports(side: Renders) -> Supports | None:
     return Subject(side.source, **tokens, limits=side.limits, now=side.now).supports
 
 
-def _fuzzed(side: Renders, max_examples: int, seed: int) -> FuzzReport:
+def _fuzzed(side: Renders, supports: Supports, max_examples: int, seed: int) -> FuzzReport:
     return fuzz(
         side.source,
         max_examples=max_examples,
@@ -69,6 +71,7 @@ def _fuzzed(side: Renders, max_examples: int, seed: int) -> FuzzReport:
         eos_token=side.eos_token,
         limits=side.limits,
         now=side.now,
+        supports=supports,
     )
 
 

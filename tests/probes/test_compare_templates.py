@@ -241,6 +241,21 @@ def test_engines_that_differ_are_told_apart() -> None:
     assert {"llama.cpp"} in engines
 
 
+def test_both_are_asked_what_the_older_one_takes() -> None:
+    """A newer template that takes less fails where it renders no more; one that takes more is asked nothing new."""
+    fewer = (
+        "{% for m in messages %}{{ raise_exception('no tools') if m.tool_calls or m.role == 'tool' }}{% endfor %}"
+        + CHATML
+    )
+    found = made_up(compare_templates(TOOLS, fewer, rules={}, max_examples=15))
+    assert found["prompts made-up broken"].new == "error: TemplateRaised: no tools"
+    back = made_up(compare_templates(fewer, TOOLS, rules={}, max_examples=15))
+    assert not [key for key in back if key.endswith("broken")]
+    assert not any(
+        message.get("tool_calls") for c in back.values() if c.made_up for message in c.made_up.request["messages"]
+    )
+
+
 def test_nothing_is_made_up_for_what_answers_no_question() -> None:
     refusing = "{{ raise_exception('never') }}"
     assert not made_up(compare_templates(CHATML, refusing, rules={}))
