@@ -46,7 +46,7 @@ CODES: dict[str, tuple[str, Severity]] = {
     "RL103": ("developer-role-lost", "warning"),
     "RL107": ("system-text-moves", "warning"),
     "RS102": ("reasoning-lost-in-tool-loop", "error"),
-    "RS103": ("answer-text-cut-at-think", "warning"),
+    "RS103": ("answer-text-cut-at-think", "error"),
     "SC104": ("forgeable-turn", "info"),
     "SC105": ("unbounded-work", "error"),
     "TL102": ("argument-form-raises", "error"),
