@@ -5,8 +5,9 @@ from __future__ import annotations
 import codecs
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jinjarun.dialects import dialect_named
@@ -16,6 +17,7 @@ from jinjarun.runtime.clock import resolve_now
 from jinjarun.runtime.compiler import Program, compile_template
 from jinjarun.runtime.failures import converted
 from jinjarun.runtime.generations import Generations
+from jinjarun.runtime.opening import OPENS
 from jinjarun.runtime.run import Run
 from jinjarun.runtime.scope import Env
 from jinjarun.runtime.text import parts_of
@@ -183,6 +185,50 @@ class Template:
 
         return self._guarded(render)
 
+    @property
+    def opens_last(self) -> bool:
+        """Whether `render_openings` can be asked: the last statement alone reads `add_generation_prompt`."""
+        return self._program.opens_last
+
+    def render_openings(
+        self, context: Mapping[str, Any], values: Iterable[bool | None], *, now: datetime | float | None = None
+    ) -> dict[bool | None, Rendered | JinjarunError]:
+        """What `render_context` gives, or raises, with each of `values` for `add_generation_prompt` (None: without it).
+
+        All but the last statement is rendered once.
+        """
+        run = Run(self.limits, resolve_now(now), self._dialect.undefined, len(self._program.branches))
+        *history, opening = self._program.statements
+
+        def begin() -> Env:
+            env = self._started(self._dialect.adopt(context, run, spans=False), run, self._program)
+            _run_all(history, env)
+            return env
+
+        def finish(env: Env, value: bool | None) -> Rendered:
+            env.pop(OPENS, None)
+            if value is not None:
+                env[OPENS] = value
+            opening(env)
+            return self._rendered(env.out, run, spans=False)
+
+        found: dict[bool | None, Rendered | JinjarunError] = {}
+        try:
+            env = self._guarded(begin)
+            written, steps, reached = len(env.out), run.steps, bytes(run.reached)
+            for value in values:
+                del env.out[written:]
+                run.steps, run.reached[:] = steps, reached
+                try:
+                    found[value] = self._guarded(partial(finish, env, value))
+                except JinjarunError as error:
+                    found[value] = error.with_traceback(None)
+        except JinjarunError as error:
+            return dict.fromkeys(values, error.with_traceback(None))
+        finally:
+            run.root = None  # see _run
+        return found
+
     def trace_context(
         self, context: Mapping[str, Any], trace: Trace, *, now: datetime | float | None = None
     ) -> tuple[dict[str, Any], str | None, JinjarunError | None]:
@@ -224,6 +270,15 @@ class Template:
             del failure  # the traceback holds this frame
 
     def _run(self, adopted: dict[str, Any], run: Run, program: Program) -> list[str]:
+        env = self._started(adopted, run, program)
+        try:
+            _run_all(program.statements, env)
+        finally:
+            run.root = None  # it refers back to the run: only the collector would find the output, and late
+        return env.out
+
+    def _started(self, adopted: dict[str, Any], run: Run, program: Program) -> Env:
+        """The variables of a render before its first statement, which is charged for."""
         env = Env(self._dialect.globals())
         env.update(adopted)
         env.run = run
@@ -236,11 +291,8 @@ class Template:
         out = env.capture()
         if run.generations is not None:
             run.generations.top_level = out
-        try:
-            program.body(env)
-        finally:
-            run.root = None  # it refers back to the run: only the collector would find the output, and late
-        return out
+        run.charge(program.cost)
+        return env
 
     def _rendered(self, out: list[str], run: Run, *, spans: bool) -> Rendered:
         size = sum(map(len, out))
@@ -277,6 +329,11 @@ class Template:
             spans.append(Span(start, end, text, origin.is_input, origin.place))
             start = end
         return tuple(spans)
+
+
+def _run_all(statements: Sequence[Callable[[Env], Any]], env: Env) -> None:
+    for statement in statements:
+        statement(env)
 
 
 def check_conversation(messages: Any, tools: Any) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from jinjarun.errors import JinjarunError, LimitExceeded, quote
 from jinjarun.limits import Limits
+from jinjarun.runtime.opening import OPENS
 from jinjarun.serving.caps import Caps
 from jinjarun.serving.kept import kept_caps, kept_template
 from jinjarun.serving.llama_server import LlamaServer
@@ -56,6 +57,8 @@ class Outcome:
         return isinstance(self.error, LimitExceeded)
 
 
+OPENINGS = {"transformers": (True, False), "llama.cpp": (True, False, None)}
+"""By dialect, what its paths have for `add_generation_prompt`: llama-server leaves it out."""
 CLOCK = "strftime_now"
 """The name by which templates read the clock."""
 
@@ -88,7 +91,7 @@ class Renders:
         self.witnesses: dict[str, Any] = {}
         """What `witness.witness_of` keeps, by path."""
         self._outcomes: dict[tuple[str, bytes, object], Outcome] = {}
-        self._rendered: dict[tuple[Template, bytes], Rendered | JinjarunError] = {}
+        self._rendered: dict[tuple[Template, bytes, bool | None], Rendered | JinjarunError] = {}
         self._templates: dict[str, Template | JinjarunError] = {}
 
     def template(self, dialect: str) -> Template | JinjarunError:
@@ -188,17 +191,18 @@ class Renders:
         if spans or generations:
             self.count += 1
             return template.render_context(context, now=now, spans=spans, generations=generations)
-        read = [(name, context[name]) for name in sorted(template.names & context.keys())]
-        key = (template, key_of([read, str(now) if CLOCK in template.names else None]))
-        if key not in self._rendered:
+        names = template.names
+        opens = context[OPENS] if OPENS in names and isinstance(context.get(OPENS), bool) else None
+        read = [(name, context[name]) for name in sorted(names & context.keys()) if name != OPENS or opens is None]
+        asked = (template, key_of([read, str(now) if CLOCK in names else None]))
+        found = self._rendered.get((*asked, opens))
+        if found is None:
             self.count += 1
-            try:
-                self._rendered[key] = template.render_context(context, now=now)
-            except LimitExceeded:  # variables that nothing reads count too, so another context may fare otherwise
-                raise
-            except JinjarunError as error:
-                self._rendered[key] = without_frames(error)
-        found = self._rendered[key]
+            answers = _openings(template, context, opens, now)
+            found = answers[opens]
+            self._rendered |= {
+                (*asked, value): answer for value, answer in answers.items() if not isinstance(answer, LimitExceeded)
+            }
         if isinstance(found, JinjarunError):
             raise without_frames(found)
         return found
@@ -224,6 +228,19 @@ class Renders:
 def key_of(data: Any) -> bytes:
     """Plain JSON as a key: the same for equal data whose objects have their keys in the same order."""
     return marshal.dumps(data, 2)  # from version 3 on, the bytes tell which strings are the same object
+
+
+def _openings(
+    template: Template, context: Mapping[str, Any], opens: bool | None, now: datetime | float | None
+) -> dict[bool | None, Rendered | JinjarunError]:
+    """What a context gives, and where that costs next to nothing, what it gives with the other values that paths have
+    for `add_generation_prompt`."""
+    if template.opens_last and (opens is not None or OPENS not in context):
+        return template.render_openings(context, {opens, *OPENINGS[template.dialect]}, now=now)
+    try:
+        return {opens: template.render_context(context, now=now)}
+    except JinjarunError as error:
+        return {opens: without_frames(error)}
 
 
 def without_frames(error: JinjarunError) -> JinjarunError:

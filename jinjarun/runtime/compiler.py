@@ -16,6 +16,7 @@ from jinjarun.errors import LimitExceeded, RenderError, SandboxViolation, Templa
 from jinjarun.limits import STEP_BYTES, utf8_size
 from jinjarun.runtime.failures import located
 from jinjarun.runtime.macro import Macro
+from jinjarun.runtime.opening import OPENS, changes_nothing
 from jinjarun.runtime.scope import Scope, target_names
 from jinjarun.runtime.text import COMPUTED, Origin, Text, join
 from jinjarun.syntax import nodes
@@ -43,10 +44,13 @@ _FRESH_A_STEP = 4
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A compiled template. `branches` has for each branch its line and what it is ("if", "else", "for", ...);
-    `blocks` are its blocks by name, as functions of nothing."""
+    """A compiled template: `cost` is that of the straight-line code of its `statements`. `branches` has for each branch
+    its line and what it is ("if", "else", "for", ...); `blocks` are its blocks by name, as functions of nothing.
+    `opens_last`: only the last statement reads whether the model's turn is to be opened, and it changes nothing."""
 
-    body: Closure
+    statements: tuple[Closure, ...]
+    cost: int
+    opens_last: bool
     height: int
     branches: list[tuple[int, str]]
     masked: tuple[str, ...]
@@ -116,9 +120,22 @@ class _Compiler:
 
     def program(self, template: nodes.Template) -> Program:
         self.scope = Scope(template.body, None)
-        body = self.body(template.body)
-        masked = tuple(self.scope.masked()) if self.dialect.lexical_macros else ()
-        return Program(body, self.deepest, self.branches, masked, frozenset(self.names), self.blocks)
+        self.cost = 1
+        statements: list[Closure] = []
+        opens_before = OPENS in self.scope.stores
+        for stmt in template.body:
+            opens_before = opens_before or OPENS in self.names
+            statements.append(self.stmt(stmt))
+        return Program(
+            statements=tuple(statements),
+            cost=self.cost,
+            opens_last=not opens_before and OPENS in self.names and changes_nothing(template.body[-1]),
+            height=self.deepest,
+            branches=self.branches,
+            masked=tuple(self.scope.masked()) if self.dialect.lexical_macros else (),
+            names=frozenset(self.names),
+            blocks=self.blocks,
+        )
 
     def expr(self, node: nodes.Expr) -> Closure:
         self.descend(node)
