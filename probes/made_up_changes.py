@@ -46,13 +46,11 @@ def made_up_changes(
     where the conversation set shows none. `reports` and `renders` are of the older and the newer template. Where one of
     them does not answer a plain question, there is nothing to compare."""
     supports = _supports(renders[0])
-    if supports is None:
+    if supports is None or _supports(renders[1]) is None:
         return
-    old, new = (_fuzzed(side, supports, max_examples, seed) for side in renders)
-    if new.status == "not_evaluated":
-        return
-    yield from _laws(old, new, {change.name for change in told if change.chapter == "prefix"})
-    differences = _Differences(reports, renders, supports, max_examples, seed)
+    ask = _Ask(renders, supports, max_examples, seed)
+    yield from _laws(ask, {change.name for change in told if change.chapter == "prefix"})
+    differences = _Differences(reports, ask)
     differences.gather()
     yield from differences.changes({change.impact for change in told if change.chapter == "prompts"} - {"broken"})
 
@@ -62,37 +60,60 @@ def _supports(side: Renders) -> Supports | None:
     return Subject(side.source, **tokens, limits=side.limits, now=side.now).supports
 
 
-def _fuzzed(side: Renders, supports: Supports, max_examples: int, seed: int) -> FuzzReport:
-    return fuzz(
-        side.source,
-        max_examples=max_examples,
-        seed=seed,
-        bos_token=side.bos_token,
-        eos_token=side.eos_token,
-        limits=side.limits,
-        now=side.now,
-        supports=supports,
-    )
+@dataclass(frozen=True, slots=True)
+class _Ask:
+    """Whom to ask, and with which conversations."""
+
+    renders: Sequence[Renders]
+    supports: Supports
+    max_examples: int
+    seed: int
+
+    def fuzz(self, laws: Collection[str] | None, *, shrink: bool) -> list[FuzzReport]:
+        return [
+            fuzz(
+                side.source,
+                laws=laws,
+                max_examples=self.max_examples,
+                seed=self.seed,
+                bos_token=side.bos_token,
+                eos_token=side.eos_token,
+                limits=side.limits,
+                now=side.now,
+                shrink=shrink,
+                supports=self.supports,
+            )
+            for side in self.renders
+        ]
 
 
 # Laws
 
 
-def _laws(old: FuzzReport, new: FuzzReport, told: Collection[str]) -> Iterator[TemplateChange]:
-    """The laws that were asked of both templates, and that they do not keep alike."""
-    for before, after in zip(old.laws, new.laws, strict=True):
-        words = _words(old, before.law), _words(new, before.law)
-        if before.law in told or before.holds is None or after.holds is None or words[0] == words[1]:
-            continue
+def _laws(ask: _Ask, told: Collection[str]) -> Iterator[TemplateChange]:
+    """The laws that the two templates do not keep alike. Only of these are conversations made small."""
+    old, new = ask.fuzz(None, shrink=False)
+    differing = [
+        (before, after)
+        for before, after in zip(old.laws, new.laws, strict=True)
+        if before.law not in told
+        and before.holds is not None
+        and after.holds is not None
+        and _words(old, before.law) != _words(new, before.law)
+    ]
+    if not differing:
+        return
+    small = ask.fuzz([before.law for before, _ in differing], shrink=True)
+    for before, after in differing:
         yield TemplateChange(
             impact=law_impact(before.holds, after.holds),
             chapter="laws",
             name=before.law,
-            old=words[0],
-            new=words[1],
+            old=_words(old, before.law),
+            new=_words(new, before.law),
             paths=[],
             at=None,
-            made_up=next(_shown(report, before.law) for report in (new, old) if _examples(report, before.law)),
+            made_up=next(_shown(report, before.law) for report in reversed(small) if _examples(report, before.law)),
         )
 
 
@@ -138,26 +159,23 @@ class _Differences:
     """Prompts of made-up conversations, side by side. `smallest` holds a conversation and its change of each kind."""
 
     reports: Sequence[ProbeReport]
-    renders: Sequence[Renders]
-    supports: Supports
-    max_examples: int
-    seed: int
+    ask: _Ask
     done: int = 0
     counts: Counter[Kind] = field(default_factory=Counter)
     smallest: dict[Kind, tuple[Chat, TemplateChange]] = field(default_factory=dict)
 
     def gather(self) -> None:
         def look(chat: Chat) -> None:
-            if self.done < self.max_examples:
+            if self.done < self.ask.max_examples:
                 self.done += 1
                 self.counts.update(self._kinds(chat))
 
-        see_each(self.supports, look, max_examples=self.max_examples, seed=self.seed)
+        see_each(self.ask.supports, look, max_examples=self.ask.max_examples, seed=self.ask.seed)
 
     def _kinds(self, chat: Chat) -> set[Kind]:
         """The kinds that a conversation shows; it is kept where it is the smallest so far."""
         chats = {NAME: chat}
-        prompts = [prompts_of(side, chats) for side in self.renders]
+        prompts = [prompts_of(side, chats) for side in self.ask.renders]
         found = _by_kind(changed_prompts(self.reports, prompts, chats))
         for kind, change in found.items():
             known = self.smallest.get(kind)
@@ -179,4 +197,5 @@ class _Differences:
         def shows(chat: Chat) -> bool:
             return kind in self._kinds(chat)
 
-        see_smaller(self.supports, shows, max_examples=self.max_examples, seed=self.seed, tries=TRIES)
+        ask = self.ask
+        see_smaller(ask.supports, shows, max_examples=ask.max_examples, seed=ask.seed, tries=TRIES)
