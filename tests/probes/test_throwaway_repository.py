@@ -193,6 +193,15 @@ def test_sarif_goes_into_files(runner: Runner) -> None:
     }
 
 
+def test_a_template_without_a_snapshot_fails_and_gets_none(runner: Runner) -> None:
+    new = runner.repository / "new.jinja"
+    new.write_text(CHATML, encoding="utf-8")
+    ran = runner.run(templates="new.jinja", checks="snapshot")
+    assert (ran.code, len(ran.annotations)) == (2, 1), ran.output
+    assert ran.annotations[0].startswith("::error file=new.jinja,title=no snapshot::")
+    assert not (runner.repository / "new.jinja.snapshot.json").exists()
+
+
 @pytest.mark.parametrize("checks", ["", "lint; touch pwned", "*"])
 def test_checks_that_there_are_not(checks: str, runner: Runner) -> None:
     ran = runner.run(templates=HEALTHY, checks=checks)
