@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from probes.laws import Law
     from probes.supports import Supports
 
-HEAVY_EVERY = 8
+HEAVY_EVERY = 16
 """Laws that render often are asked of one conversation in so many."""
 TRIES, KNOWN_TRIES = 400, 60
 """Conversations that are judged to make a counterexample smaller; what is known to break is made less small."""
@@ -286,7 +286,7 @@ class _Hunt:
     def _note(self, found: list[Break]) -> None:
         for broken in found:
             known = self.smallest.get(broken.key)
-            if known is None or size(broken.second or broken.chat) < size(known.second or known.chat):
+            if known is None or _smaller(broken.second or broken.chat, known.second or known.chat):
                 self.smallest[broken.key] = broken
 
     def _late(self) -> bool:
@@ -339,6 +339,10 @@ class _Hunt:
                 example.found.cause,
             ),
         )
+
+
+def _smaller(chat: Chat, other: Chat) -> bool:
+    return len(chat["messages"]) <= len(other["messages"]) and size(chat) < size(other)
 
 
 class _Store:

@@ -210,6 +210,10 @@ class Place:
     count: int = 1
 
 
+GAP = "\0"
+"""Stands for a text of the input in what the template wrote."""
+
+
 class Prompt:
     """The text of a request, and where each message's text stands in it.
 
@@ -254,14 +258,21 @@ class Prompt:
         """What the template itself wrote between two places, a gap where the input's texts stood."""
         if start >= min(end, len(self.text)):
             return ""
-        pieces = []
-        for span in self.spans[max(0, bisect_right(self._starts, start) - 1) : bisect_left(self._starts, end)]:
-            pieces.append("\0" if of_request(span.origin) else self.text[max(span.start, start) : min(span.end, end)])
+        starts, own = self._own
+        first, last = max(0, bisect_right(starts, start) - 1), bisect_left(starts, end)
+        pieces = own[first:last]
+        if pieces and pieces[-1] != GAP:
+            pieces[-1] = pieces[-1][: end - starts[last - 1]]
+        if pieces and pieces[0] != GAP:
+            pieces[0] = pieces[0][max(0, start - starts[first]) :]
         return "".join(pieces)
 
     @cached_property
-    def _starts(self) -> list[int]:
-        return [span.start for span in self.spans]
+    def _own(self) -> tuple[list[int], list[str]]:
+        """Where each span begins, and its text, or a gap where it is the input's."""
+        return [span.start for span in self.spans], [
+            GAP if of_request(span.origin) else span.text for span in self.spans
+        ]
 
     def line_at(self, at: int) -> int | None:
         """The line of the template that wrote what stands there, or what stands before it."""
@@ -351,7 +362,7 @@ def _by_text(index: int, text: str, prompt: str, cursor: int) -> Place | None:
     return None
 
 
-REQUESTS = 4
+REQUESTS = 3
 """Requests of one conversation that are rendered."""
 
 

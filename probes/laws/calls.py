@@ -152,8 +152,10 @@ class _Message:
                 yield from self.arguments(which, arguments, as_text=as_text)
 
     def arguments(self, which: str, arguments: Any, *, as_text: bool) -> Iterator[Break]:
-        equal = [value for value in self.values if same(value, arguments)]
         dumped = json.dumps(arguments, ensure_ascii=False)
+        if dumped in self.written:
+            return
+        equal = [value for value in self.values if same(value, arguments)]
         if equal:
             if not any(same_order(arguments, value) for value in equal):
                 message = f"{which}: the keys of the arguments stand in another order"
@@ -236,7 +238,7 @@ def tools_read_back(case: Case) -> Iterator[Break]:
     if whole is None or not tools:
         return
     form = case.subject.frames.tool_form
-    values = list(inside(documents(whole.text))) if form is not None else []
+    values: list[Any] | None = None
 
     def broken(code: str, cause: str, message: str, sent: Any) -> Break:
         kept = sent if isinstance(sent, str) else json.dumps(sent, ensure_ascii=False)
@@ -257,6 +259,9 @@ def tools_read_back(case: Case) -> Iterator[Break]:
         wanted = candidates(tool)[form]
         if form >= PARTS_OF_A_TOOL and not function["parameters"]["properties"]:
             continue  # nothing needs to be written of a tool without parameters
+        if json.dumps(wanted, ensure_ascii=False) in whole.text:
+            continue
+        values = list(inside(documents(whole.text))) if values is None else values
         equal = [value for value in values if same(value, wanted)]
         if not equal:
             yield broken("TL113", "unreadable", f"tool {number} cannot be read back", wanted)

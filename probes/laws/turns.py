@@ -14,6 +14,7 @@ from probes.supports import REASONING_FIELDS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from probes.chats import Message
     from probes.laws.frames import Pair
 
 OTHER_ENDS = re.compile(r"<[|｜][^<>]*(?:end|eom|eot|eos|call|return)[^<>]*[|｜]>|</s>")
@@ -269,10 +270,12 @@ def structure_fixed(case: Case) -> Iterator[Break]:
     if not troubled:
         return
     plain = {**whole.chat, "messages": [_harmless(message, marks) for message in case.messages]}
-    rendered = case.subject.render(plain, spans=True)  # type: ignore[arg-type]  # the keys of a Chat
+    rendered = case.subject.render(plain)  # type: ignore[arg-type]  # the keys of a Chat
     if not isinstance(rendered, Rendered):
         return
     other = Prompt(case.subject, plain, rendered)  # type: ignore[arg-type]
+    if all(_forged(troubled, mark) == whole.text.count(mark) - other.text.count(mark) for mark in marks):
+        return
     texts = [prompt.written(0, len(prompt.text)) for prompt in (whole, other)]
     for mark in marks:
         forged = sum(whole.text[p.start : p.end].count(mark) for p in whole.places.values() if not p.own)
@@ -290,6 +293,11 @@ def structure_fixed(case: Case) -> Iterator[Break]:
                 whole.text,
                 line=whole.line_at(parting(*texts)),
             )
+
+
+def _forged(messages: list[Message], mark: str) -> int:
+    """How many of a marker the contents bring along that `_harmless` takes out."""
+    return sum(message["content"].count(mark) for message in messages if isinstance(message.get("content"), str))
 
 
 def _harmless(message: dict[str, object], marks: list[str]) -> dict[str, object]:

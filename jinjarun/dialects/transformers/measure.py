@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markupsafe import Markup
@@ -39,10 +40,10 @@ def _children(run: Run, value: Any) -> Iterator[Any] | None:
         return iter(value)  # type: ignore[no-any-return]
     if isinstance(value, dict):
         run.items(2 * len(value))
-        return (part for pair in value.items() for part in pair)
+        return chain.from_iterable(value.items())
     if kind is ItemsView:
         run.items(2 * len(value))
-        return (part for pair in value for part in pair)
+        return chain.from_iterable(value)
     if isinstance(value, Namespace):
         return _children(run, value.attrs)
     if isinstance(value, (list, tuple)):

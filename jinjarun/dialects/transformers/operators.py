@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from jinjarun.runtime.run import Run
 
 _SEQUENCES: tuple[type[Collection[Any]], ...] = (list, tuple, range, *VIEWS)
+_TEXTS = frozenset({str, Text})
 _NUMBERS = frozenset({int, float, bool, complex})
 
 
@@ -28,14 +29,14 @@ def add(run: Run, a: Any, b: Any, /) -> Any:
     if type(a) is str and type(b) is str:
         run.string(utf8_size(a) + utf8_size(b))
         return a + b
+    if type(a) in _TEXTS and type(b) in _TEXTS:
+        run.string(utf8_size(a) + utf8_size(b))
+        return join(run, (a, b))
     if type(a) in _NUMBERS and type(b) in _NUMBERS:
         return _bounded(run, a + b)
-    if isinstance(a, str) and isinstance(b, str):
-        if isinstance(a, Markup) or isinstance(b, Markup):
-            run.string(markup_size(a) + markup_size(b))
-            return a + b
-        run.string(utf8_size(a) + utf8_size(b))
-        return join(run, (a, b)) if type(a) is Text or type(b) is Text else a + b
+    if isinstance(a, str) and isinstance(b, str):  # one is Markup
+        run.string(markup_size(a) + markup_size(b))
+        return a + b
     if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
         run.items(len(a) + len(b))
     elif isinstance(a, bytes) and isinstance(b, bytes):
