@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from probes.laws import Law
     from probes.supports import Supports
 
-HEAVY_EVERY = 16
-"""Laws that render often are asked of one conversation in so many."""
+HEAVY_EVERY, HEAVY_FIRST = 10, 4
+"""Laws that render often are asked of one conversation in so many, the first of them none of the plainest."""
 TRIES, KNOWN_TRIES = 400, 60
 """Conversations that are judged to make a counterexample smaller; what is known to break is made less small."""
 KINDS_SHOWN = 4
@@ -269,7 +269,7 @@ class _Hunt:
         def look(chat: Chat) -> None:
             if self.done >= self.max_examples or self._late():
                 return
-            heavy = self.done % HEAVY_EVERY == 0
+            heavy = self.done % HEAVY_EVERY == min(HEAVY_FIRST, self.max_examples - 1)
             for key in {found.key for found in self._noted(chat, heavy)}:
                 self.counts[key] += 1
             self.done += 1

@@ -155,7 +155,7 @@ def in_parts(message: Message) -> Message:
     content = message.get("content")
     if not isinstance(content, str):
         return message
-    return {**message, "content": [{"type": "text", "text": content}] if content else []}
+    return {**message, "content": [{"type": "text", "text": content}]}
 
 
 USER, ANSWER, NEXT = say("user", TEXTS[1]), say("assistant", TEXTS[2]), say("user", TEXTS[3])

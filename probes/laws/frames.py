@@ -35,6 +35,8 @@ class Frames:
     opens: dict[Pair, int] = field(default_factory=dict)
     calls: dict[int, tuple[int, int]] = field(default_factory=dict)
     prompts: dict[str, str] = field(default_factory=dict)
+    behind_answer: str = ""
+    """What stands between an answer and the next question."""
     arguments_as_json: dict[str, bool] = field(default_factory=dict)
     """By the form in which arguments are sent: whether they stand in the prompt as a JSON document."""
     tool_form: int | None = None
@@ -94,7 +96,7 @@ def _markers(found: Frames, plain: Prompt, shift: int) -> None:
     """
     places = plain.places
     answers = [plain.text[places[shift + i].end : places[shift + i + 1].start] for i in (1, 3)]
-    after_answer = max(answers, key=lambda text: len(MARKER.findall(text)))
+    after_answer = found.behind_answer = max(answers, key=lambda text: len(MARKER.findall(text)))
     markers = MARKER.findall(after_answer)
     before_first = plain.text[: places[shift].start]
     found.opener = next((mark for mark in markers if mark in before_first and not ENDS.search(mark)), None)

@@ -61,17 +61,20 @@ def grows(law: str) -> Law:
             first = case.prompt(before)
             if kept is None or later is None or first is None or later.text.startswith(kept):
                 continue
-            cause = cause_of(case.messages[:before], first, later, parting(kept, later.text))
+            at = parting(kept, later.text)
+            cause = cause_of(case.messages[:before], first, later, at)
+            if cause == "end_differs" and generates(case, first, at):
+                cause = "generation_prompt_differs"
             yield Break(
                 law,
                 STEPS[law],
                 cause,
-                f"{SAYS[cause]}: {len(kept) - parting(kept, later.text)} of {len(kept)} characters are computed again",
+                f"{SAYS[cause]}: {len(kept) - at} of {len(kept)} characters are computed again",
                 first.chat,
                 kept,
                 later.text,
                 later.chat,
-                known=cause in DESIGN and law != "within-tool-loop",
+                known=(cause in DESIGN and law != "within-tool-loop") or cause == "generation_prompt_differs",
                 prompt=later,
             )
 
@@ -97,7 +100,10 @@ def cause_of(messages: list[Message], first: Prompt, later: Prompt, at: int) -> 
     blocks = EMPTY_BLOCK.finditer(first.text, low, at + NEAR)
     if any(block.start() <= at < block.end() for block in blocks):
         return "reasoning_dropped"
-    late_system = any(message["role"] == "system" for message in later.chat["messages"][len(messages) :])
+    late = [i for i, m in enumerate(later.chat["messages"]) if i >= len(messages) and m["role"] == "system"]
+    last = later.place(len(messages) - 1)
+    if last is not None and any((place := later.place(i)) and place.start < last.start for i in late):
+        return "late_system_moves"
     for i, message in enumerate(messages):
         thoughts = [message[name] for name in REASONING_FIELDS if isinstance(message.get(name), str)]
         if any(t.strip() and t.strip() in first.text and t.strip() not in later.text for t in thoughts):
@@ -109,15 +115,15 @@ def cause_of(messages: list[Message], first: Prompt, later: Prompt, at: int) -> 
         before, after = first.place(i), later.place(i)
         if before is None:
             continue
-        if message["role"] == "assistant" and after is not None and before.written != after.written and thinks(text):
+        if message["role"] == "assistant" and thinks(text) and (after is None or before.written != after.written):
             return "inline_reasoning"
         if message["role"] in ("system", "developer") and after is not None and before.start != after.start:
             return "system_text_moves"
-        if after is None and late_system and message["role"] == "system":
+        if after is None and late and message["role"] == "system":
             return "late_system_moves"
         if after is None or (before.written != after.written and before.end > at):
             return "history_trimmed"
-    if late_system:
+    if late:
         return "late_system_moves"
     for tool in first.chat.get("tools", []):
         function = tool.get("function", tool)
@@ -126,6 +132,13 @@ def cause_of(messages: list[Message], first: Prompt, later: Prompt, at: int) -> 
             return "tools_move"
     behind = max((place.end for place in first.places.values()), default=0)
     return "end_differs" if at >= behind else "last_turn_differs"
+
+
+def generates(case: Case, asked: Prompt, at: int) -> bool:
+    """Whether this place stands in the generation prompt of a template that always writes one."""
+    opener = case.subject.frames.opener
+    behind = max((place.end for place in asked.places.values()), default=0)
+    return opener is not None and behind <= asked.text.rfind(opener) < at
 
 
 def thinks(text: str) -> bool:

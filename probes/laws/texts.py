@@ -64,7 +64,9 @@ def _is_there(text: str, prompt: Prompt) -> bool:
 
 
 def escaped(text: str) -> list[str]:
-    return [html.escape(text.strip()), html.escape(text.strip(), quote=False), text.strip().upper(), text.lower()]
+    """How a text may stand in a prompt altered: as HTML (the first two), in one case, as Python writes it."""
+    bare = text.strip()
+    return [html.escape(bare), html.escape(bare, quote=False), bare.upper(), text.lower(), repr(bare)[1:-1]]
 
 
 def texts_unaltered(case: Case) -> Iterator[Break]:
@@ -155,6 +157,7 @@ def texts_in_order(case: Case) -> Iterator[Break]:
         if system and len(set(roles)) == 1:
             system = False
         said = f"{place_name(after, case.messages[after])} stands before {place_name(before, case.messages[before])}"
+        as_called = roles == ("tool", "tool") and _called_before(case.messages, after, before)
         yield Break(
             "texts-in-order",
             "RL107" if system else "TL114" if case.messages[before].get("tool_calls") else "CT106",
@@ -163,9 +166,16 @@ def texts_in_order(case: Case) -> Iterator[Break]:
             whole.chat,
             text_of(case.messages[before]),
             text_of(case.messages[after]),
-            known=system,
+            known=system or as_called,
             line=whole.line_at(whole.places[after].start),
         )
+
+
+def _called_before(messages: list[Message], one: int, other: int) -> bool:
+    """Whether the call that a result answers stands before the call of another: results written in that order."""
+    ids = [call.get("id") for message in messages for call in message.get("tool_calls") or []]
+    first, second = (messages[i].get("tool_call_id") for i in (one, other))
+    return first in ids and second in ids and ids.index(first) < ids.index(second)
 
 
 def reasoning_in_loop(case: Case) -> Iterator[Break]:
