@@ -25,7 +25,6 @@ from jinjarun.syntax.parser import parse
 
 if TYPE_CHECKING:
     from datetime import datetime
-    from types import FrameType
 
     from jinjarun.runtime.text import Origin
     from jinjarun.runtime.trace import Trace
@@ -359,12 +358,7 @@ class _Room:
         self._before = self._raised = 0
 
     def take(self, limits: Limits) -> None:
-        depth = 0
-        frame: FrameType | None = sys._getframe()
-        while frame is not None:
-            depth += 1
-            frame = frame.f_back
-        needed = depth + FRAMES_PER_LEVEL * (limits.depth + limits.data_depth) + SPARE_FRAMES
+        needed = _frames() + FRAMES_PER_LEVEL * (limits.depth + limits.data_depth) + SPARE_FRAMES
         with self._lock:
             current = sys.getrecursionlimit()
             if self._active == 0 or current != self._raised:
@@ -379,6 +373,17 @@ class _Room:
             self._active -= 1
             if self._active == 0 and sys.getrecursionlimit() == self._raised != self._before:
                 sys.setrecursionlimit(self._before)
+
+
+def _frames() -> int:
+    """A bound of how many frames the caller stands on: the first that is tried where Python finds no frame above it."""
+    bound = 64
+    while True:
+        try:
+            sys._getframe(bound)
+        except ValueError:
+            return bound
+        bound *= 2
 
 
 _ROOM = _Room()

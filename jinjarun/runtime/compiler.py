@@ -307,6 +307,10 @@ class _Compiler:
 
             return output_watched
 
+        if isinstance(node.value, nodes.Const) and isinstance(node.value.value, str) and self.escaping is None:
+            text = self.string(node, node.value.value)
+            return lambda env: env.write(text)
+
         def output(env: Env) -> None:
             try:
                 result = value(env)
@@ -959,18 +963,42 @@ class _Compiler:
         name = node.name
         self.look_up(name)
         attribute = self.dialect.attribute
-
         if name in self.dialect.dict_methods or name.startswith("_"):
             return lambda env: attribute(env.run, value(env), name)
-        key = self.dialect.literal(name)
+        return self.member(node.value, value, self.dialect.literal(name), attribute, name)
 
-        def get_attr(env: Env) -> Any:
+    def member(
+        self, of: nodes.Expr, value: Closure, key: str, find: Callable[[Run, Any, str], Any], sought: str
+    ) -> Closure:
+        """What `value`, which is `of` compiled, has under `key`; else `find` looks for what is `sought`."""
+        if self.watched:
+
+            def watched_member(env: Env) -> Any:
+                owner = value(env)
+                if type(owner) is dict and key in owner and env.run.trace is None:
+                    return owner[key]
+                return find(env.run, owner, sought)
+
+            return watched_member
+
+        if isinstance(of, nodes.Name):
+            name = of.name
+
+            def member_of_variable(env: Env) -> Any:
+                owner = env[name]
+                if type(owner) is dict and key in owner:
+                    return owner[key]
+                return find(env.run, owner, sought)
+
+            return member_of_variable
+
+        def member(env: Env) -> Any:
             owner = value(env)
-            if type(owner) is dict and key in owner and env.run.trace is None:
+            if type(owner) is dict and key in owner:
                 return owner[key]
-            return attribute(env.run, owner, name)
+            return find(env.run, owner, sought)
 
-        return get_attr
+        return member
 
     def get_item(self, node: nodes.GetItem) -> Closure:
         value = self.expr(node.value)
@@ -981,14 +1009,7 @@ class _Compiler:
         if isinstance(node.index, nodes.Const) and type(node.index.value) is str:
             key = self.string(node.index, node.index.value)
             self.look_up(key)
-
-            def get_key(env: Env) -> Any:
-                owner = value(env)
-                if type(owner) is dict and key in owner and env.run.trace is None:
-                    return owner[key]
-                return item(env.run, owner, key)
-
-            return get_key
+            return self.member(node.value, value, key, item, key)
         return lambda env: item(env.run, value(env), index(env))
 
     def slice(self, value: Closure, node: nodes.Slice, *, constant: bool) -> Closure:

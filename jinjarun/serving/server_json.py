@@ -28,20 +28,23 @@ def plain(value: Any, path: str, limits: Limits) -> Any:
 
 
 class _Reader:
+    """Copies data. A place is a path, or (the place of an object or list, a key in it): paths are made for errors."""
+
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self.size = 0
 
-    def read(self, value: Any, path: str, depth: int) -> Any:
-        self.spend(VALUE_BYTES, path)
+    def read(self, value: Any, place: _Place, depth: int) -> Any:
+        self.spend(VALUE_BYTES, place)
+        if isinstance(value, str):
+            return self.text(value, place)
         if value is None or isinstance(value, bool):
             return value
-        if isinstance(value, str):
-            return self.text(value, path)
         if isinstance(value, int):
-            return _integer(value, path)
+            return _integer(value, place)
         if isinstance(value, float):
             if not math.isfinite(value):
+                path = _path(place)
                 raise InputError(f"{path}: {value} is not a JSON number", path=path)
             return value
         if depth > self.limits.data_depth:
@@ -51,33 +54,45 @@ class _Reader:
             copy = {}
             for key, item in value.items():
                 if not isinstance(key, str):
+                    path = _path(place)
                     raise InputError(f"{path}: a key is {type(key).__name__}, not a string", path=path)
-                copy[self.text(key, path)] = self.read(item, below(path, key), depth + 1)
+                copy[self.text(key, place)] = self.read(item, (place, key), depth + 1)
             return copy
         if isinstance(value, (list, tuple)):
-            return [self.read(item, below(path, i), depth + 1) for i, item in enumerate(value)]
+            return [self.read(item, (place, i), depth + 1) for i, item in enumerate(value)]
+        path = _path(place)
         raise InputError(f"{path or 'the body'}: {type(value).__name__} is not JSON", path=path)
 
-    def text(self, text: str, path: str) -> str:
-        self.spend(utf8_size(text), path)
-        return _text(text, path)
-
-    def spend(self, size: int, path: str) -> None:
-        self.size += size
-        if self.size > self.limits.input_bytes:
-            raise InputError(f"more than {self.limits.input_bytes:,} bytes of input, at {path}", path=path)
-
-
-def _text(text: str, path: str) -> str:
-    if not text.isascii():
+    def text(self, text: str, place: _Place) -> str:
+        if text.isascii():
+            self.spend(len(text), place)
+            return str(text)
+        self.spend(utf8_size(text), place)
         try:
             text.encode()
         except UnicodeEncodeError:
+            path = _path(place)
             raise InputError(f"{path}: a lone surrogate is not valid Unicode", path=path) from None
-    return str(text)
+        return str(text)
+
+    def spend(self, size: int, place: _Place) -> None:
+        self.size += size
+        if self.size > self.limits.input_bytes:
+            path = _path(place)
+            raise InputError(f"more than {self.limits.input_bytes:,} bytes of input, at {path}", path=path)
 
 
-def _integer(number: int, path: str) -> int | float:
+_Place = str | tuple[Any, str | int]
+
+
+def _path(place: _Place) -> str:
+    if isinstance(place, str):
+        return place
+    outer, key = place
+    return below(_path(outer), key)
+
+
+def _integer(number: int, place: _Place) -> int | float:
     if -_INT64 <= number < _INT64:
         return int(number)
     if 0 < number < 2 * _INT64:
@@ -85,6 +100,7 @@ def _integer(number: int, path: str) -> int | float:
     try:
         return float(number)
     except OverflowError:
+        path = _path(place)
         raise InputError(f"{path}: the number is out of range", path=path) from None
 
 

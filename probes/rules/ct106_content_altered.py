@@ -77,8 +77,10 @@ def check(facts: Facts) -> list[Hit]:
 def _strings(look: Look) -> list[Hit]:
     """Content that is a string vanishes where the same text as a part is written."""
     asked = look.ask(canaries.user_only, canaries.USER, parts="no")
-    as_part = {one.path for one in fates(look.ask(canaries.user_only, canaries.USER, parts="yes"), "written")}
-    lost = [one for one in fates(asked, "lost") if one.path in as_part]
+    lost = fates(asked, "lost")
+    if lost:
+        as_part = {one.path for one in fates(look.ask(canaries.user_only, canaries.USER, parts="yes"), "written")}
+        lost = [one for one in lost if one.path in as_part]
     good = fates(asked, "written")
     message = "content that is a string leaves no trace and no error; as a list of parts it is written"
     return [look.hit(message, lost, good, severity="error", cause="string content")] if lost else []

@@ -5,7 +5,7 @@ Everything is asked with the canaries of the probe, so that a rule mostly sees r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -116,16 +116,23 @@ class Look:
 
     def ask(self, build: Callable[[Form], Chat], *wanted: str, **changes: Any) -> list[Asked]:
         """The same question on every path. `changes` are made to the form in which the path takes its input."""
-        return [self.ask_path(path, build(self.form(path).but(**changes)), *wanted) for path in self.paths]
+        return list(self.asking(build, *wanted, **changes))
 
     def ask_calls(self, build: Callable[[Form], Chat], *wanted: str, **changes: Any) -> list[Asked]:
         """The same on the paths that write tool calls, in the form in which they do."""
-        asked = []
+        return list(self.asking_calls(build, *wanted, **changes))
+
+    def asking(self, build: Callable[[Form], Chat], *wanted: str, **changes: Any) -> Iterator[Asked]:
+        """`ask`, path by path as far as answers are wanted."""
+        for path in self.paths:
+            yield self.ask_path(path, build(self.form(path).but(**changes)), *wanted)
+
+    def asking_calls(self, build: Callable[[Form], Chat], *wanted: str, **changes: Any) -> Iterator[Asked]:
+        """`ask_calls`, path by path as far as answers are wanted."""
         for path in self.paths:
             form = self.calling(path)
             if form is not None:
-                asked.append(self.ask_path(path, build(form.but(**changes)), *wanted))
-        return asked
+                yield self.ask_path(path, build(form.but(**changes)), *wanted)
 
     def ask_named(self, **changes: Any) -> list[Asked]:
         """One call and its result, no tools offered, on the paths that write at least the name of what is called."""

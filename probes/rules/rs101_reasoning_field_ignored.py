@@ -25,9 +25,12 @@ from probes.renders import LLAMA_RAW, LLAMA_SERVER
 from probes.rules.base import Hit, Rule
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
     from probes.canaries import Form
     from probes.chats import Chat
     from probes.rules.base import Facts
+    from probes.rules.looking import Asked, Look
 
 MARK = re.compile(
     r"<[|/]?(?:think|thinking|thought|reasoning)\b[^<>\n]*>|\[/?THINK\]|<\|channel\|?>(?:analysis|thought)"
@@ -39,13 +42,14 @@ def check(facts: Facts) -> list[Hit]:
     mark = MARK.search(facts.source)
     if mark is None or look.bare is None:
         return []
-    asked = [one for build in (canaries.reasoning_in_loop, _earlier) for one in look.ask(build)]
-    asked += [one for one in look.ask(_last) if one.path != LLAMA_SERVER]  # the server writes a last answer itself
-    ours = [canaries.reasoning_under(name) for name in REASONING_FIELDS]
-    printing = {one.path for one in asked if any(text in one.text for text in ours)}
-    sent = canaries.reasoning_under("reasoning_content")  # what the server passes on
-    if any(one.path == LLAMA_RAW and sent in one.text for one in asked):
-        printing.add(LLAMA_SERVER)
+    printing: set[str] = set()
+    for one in _asking(look, printing):
+        if any(canaries.reasoning_under(name) in one.text for name in REASONING_FIELDS):
+            printing.add(one.path)
+        if one.path == LLAMA_RAW and canaries.reasoning_under("reasoning_content") in one.text:
+            printing.add(LLAMA_SERVER)  # this field is what the server passes on
+    if printing.issuperset(look.paths):
+        return []
     silent = [one for one in look.ask(canaries.reasoning, canaries.ANSWER) if one.outcome.ok]
     bad = [one for one in silent if one.path not in printing]
     if not bad:
@@ -53,12 +57,23 @@ def check(facts: Facts) -> list[Hit]:
     good = [one for one in silent if one.path in printing]
     message = f"{mark[0]!r} is written, and none of {', '.join(REASONING_FIELDS)} is printed"
     if good:
-        read = [name for name in REASONING_FIELDS if any(canaries.reasoning_under(name) in one.text for one in asked)]
+        texts = [one.text for one in _asking(look)]
+        read = [name for name in REASONING_FIELDS if any(canaries.reasoning_under(name) in text for text in texts)]
         message = (
             f"{mark[0]!r} is written, and the field that is printed there, {', '.join(read)}, does not come through"
         )
     line = facts.source.count("\n", 0, mark.start()) + 1
     return [look.hit(message, bad, good, severity="warning", line=line, cause="reasoning field")]
+
+
+def _asking(look: Look, known: Collection[str] = ()) -> Iterator[Asked]:
+    """Reasoning in every place, on the paths that are not known by then."""
+    for build in (canaries.reasoning_in_loop, _earlier, _last):
+        for path in look.paths:
+            if build is _last and path == LLAMA_SERVER:  # the server writes a last answer itself
+                continue
+            if path not in known or (path == LLAMA_RAW and LLAMA_SERVER not in known):
+                yield look.ask_path(path, build(look.form(path)))
 
 
 def _last(form: Form) -> Chat:

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 def check(facts: Facts) -> list[Hit]:
     look = facts.look
     calling = [one for one in look.ask_calls(_before_call, canaries.VALUE, canaries.RESULT) if one.fate == "written"]
+    if all(_printed(one) for one in calling):
+        return []
     answering = {one.path for one in look.ask(_in_last_answer) if _printed(one) and one.path != LLAMA_SERVER}
     if any(one.path == LLAMA_RAW and not _printed(one) for one in calling) and LLAMA_RAW in answering:
         answering.add(LLAMA_SERVER)

@@ -25,6 +25,8 @@ from probes.endings import markers_in
 from probes.rules.base import Hit, Rule
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from probes.canaries import Form
     from probes.chats import Chat
     from probes.rules.base import Facts
@@ -57,17 +59,25 @@ def check(facts: Facts) -> list[Hit]:
         chat["messages"][-1]["name"] = forged
         return chat
 
-    asked: dict[str, list[Asked]] = {
-        "a tool's result": look.ask_calls(as_result, forged),
-        "the name of a result": look.ask_calls(as_name, forged),
-        "a user's text": look.ask(as_user, forged),
+    asked: dict[str, Iterator[Asked]] = {
+        "a tool's result": look.asking_calls(as_result, forged),
+        "the name of a result": look.asking_calls(as_name, forged),
+        "a user's text": look.asking(as_user, forged),
     }
-    open_to = {what: [one for one in found if forged in one.text] for what, found in asked.items()}
-    open_to = {what: found for what, found in open_to.items() if found}
+    shown: list[Asked] = []
+    open_to = []
+    for what, answers in asked.items():
+        found = (one for one in answers if forged in one.text)
+        if shown:
+            is_open = next(found, None) is not None
+        else:
+            shown = list(found)
+            is_open = bool(shown)
+        if is_open:
+            open_to.append(what)
     if not open_to:
         return []
-    shown = next(iter(open_to.values()))
-    strangers = any(what != "a user's text" for what in open_to)
+    strangers = open_to != ["a user's text"]
     message = f"{quote(text)!r} in {', '.join(open_to)} stands in the prompt as it is, and begins a turn of the system"
     return [look.hit(message, shown, severity="warning" if strangers else "info", cause="forgeable turn")]
 

@@ -62,11 +62,12 @@ def offering(form: Form, *schemas: dict[str, Any]) -> Chat:
 
 def check(facts: Facts) -> list[Hit]:
     look = facts.look
+    troubled = _together(look)
+    if not troubled:
+        return []
     plain = look.ask(lambda form: offering(form, {"type": "string"}), "perch_48247")
     known = {one.path for one in plain if one.fate == "written"}
-    if not known:
-        return []
-    if not _together(look, known):
+    if not troubled & known:
         return []
     lost: list[Hit] = []
     failed: list[Hit] = []
@@ -77,12 +78,12 @@ def check(facts: Facts) -> list[Hit]:
     return [*failed[:1], *lost[:1]]
 
 
-def _together(look: Look, known: set[str]) -> bool:
-    """Whether a tool with a parameter of each form, asked first to save the rest, fails or loses something."""
+def _together(look: Look) -> set[str]:
+    """The paths on which a tool with a parameter of each form fails or loses something. Asked first, to save others."""
     wanted = [text for _, texts in FORMS.values() for text in texts]
     schemas = [schema for schema, _ in FORMS.values()]
-    asked = [one for one in look.ask(lambda form: offering(form, *schemas), *wanted) if one.path in known]
-    return any(one.fate != "written" or REPR.search(one.text) for one in asked)
+    asked = look.ask(lambda form: offering(form, *schemas), *wanted)
+    return {one.path for one in asked if one.fate != "written" or REPR.search(one.text)}
 
 
 def _asked(look: Look, name: str, schema: dict[str, Any], wanted: tuple[str, ...], known: set[str]) -> Hit | None:

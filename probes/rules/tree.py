@@ -34,10 +34,11 @@ def _tree_in(dialect: str, source: str) -> Node:
         return parse(source, dialect_named(dialect).syntax, Limits())
 
 
-def nodes(source: str) -> Iterator[Node]:
+@lru_cache(maxsize=8)
+def nodes(source: str) -> tuple[Node, ...]:
     """Every node of the tree, each before those inside of it."""
     root = tree_of(source)
-    return iter(()) if root is None else inside(root)
+    return () if root is None else tuple(inside(root))
 
 
 def inside(*roots: Node) -> Iterator[Node]:
