@@ -916,7 +916,7 @@ def fuzz_options(added: argparse.ArgumentParser) -> None:
 
     added.add_argument("--law", choices=LAWS, action="append", metavar="LAW", help=f"one of: {', '.join(LAWS)}")
     made_up_options(added, EXAMPLES)
-    added.add_argument("--budget", type=float, metavar="SECONDS", help="stop a template's search after so long")
+    added.add_argument("--budget", type=seconds, metavar="SECONDS", help="stop a template's search after so long")
     added.add_argument("--strict", action="store_true", help="fail for what a template is known to do, too")
     added.add_argument("--export", metavar="FILE", help="write a bug report that stands by itself, in Markdown")
     added.add_argument(
@@ -965,6 +965,17 @@ def positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is no positive number")
     return int(text)
+
+
+def seconds(text: str) -> float:
+    """A time that is given to a search."""
+    try:
+        given = float(text)
+    except ValueError:
+        given = 0.0
+    if not 0 < given < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is no positive number of seconds")
+    return given
 
 
 def lint_options(added: argparse.ArgumentParser) -> None:

@@ -119,7 +119,8 @@ class FuzzReport:
         """Whether a law is broken, or with `strict` also one that the template is known to break and that is more than
         a fact to know; and where nothing could be asked at all."""
         told = any(example.fails for example in self.known)
-        return bool(self.status == "not_evaluated" or self.broken or (strict and told))
+        nothing = self.status != "complete" and all(law.holds is None for law in self.laws)
+        return bool(nothing or self.broken or (strict and told))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON."""
@@ -204,7 +205,7 @@ def fuzz(
         seed=seed,
         examples=hunt.done,
         refused=hunt.refused,
-        laws=[_outcome(law, asked, broken_laws) for law in chosen],
+        laws=[_outcome(law, hunt, broken_laws) for law in chosen],
         broken=[example for example in examples if not example.known],
         known=[example for example in examples if example.known],
     )
@@ -214,9 +215,11 @@ _LATER = frozenset({"next-user-turn", "within-tool-loop", "tool-loop-to-next-use
 """Laws whose counterexample is the later of two requests of one conversation."""
 
 
-def _outcome(law: Law, asked: list[Law], broken: set[str]) -> LawOutcome:
-    if law not in asked:
+def _outcome(law: Law, hunt: _Hunt, broken: set[str]) -> LawOutcome:
+    if law not in hunt.laws:
         return LawOutcome(law.name, law.codes, None, f"no way was found in which the template {law.needs}")
+    if law.name not in hunt.judged:
+        return LawOutcome(law.name, law.codes, None, "the time was up before it was asked")
     return LawOutcome(law.name, law.codes, law.name not in broken)
 
 
@@ -246,6 +249,8 @@ class _Hunt:
     stopped: bool = False
     counts: Counter[Key] = field(default_factory=Counter)
     smallest: dict[Key, Break] = field(default_factory=dict)
+    judged: set[str] = field(default_factory=set)
+    """The laws that were asked of at least one conversation."""
     _until: float | None = None
 
     def __post_init__(self) -> None:
@@ -253,6 +258,7 @@ class _Hunt:
 
     def judge(self, chat: Chat, laws: list[Law]) -> list[Break]:
         case = Case(self.subject, chat)
+        self.judged.update(law.name for law in laws)
         found = [broken for law in laws for broken in law.check(case)]
         self.refused += any(isinstance(error, TemplateRaised) for _, error in case.failures)
         return found

@@ -142,7 +142,7 @@ class _Message:
         for number, call in enumerate(calls):
             name, arguments, as_text = arguments_of(call)
             which = f"call {number} of message {self.index}"
-            if self.written.count(name) < names.count(name):
+            if self.written.count(name) < names[: number + 1].count(name):
                 if len(calls) > 1 and not self.traces(call, arguments):
                     message = f"{which}: not all of {len(calls)} calls are written"
                     yield self.broken("TL106", "call missing", message, name)

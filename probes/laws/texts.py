@@ -46,7 +46,8 @@ def texts_kept(case: Case) -> Iterator[Break]:
         late = "late " if message["role"] == "system" and index and case.messages[index - 1]["role"] != "system" else ""
         second = "further " if message["role"] == "system" and index and not late else ""
         cause = f"{second or late}{message['role']}{' with calls' if message.get('tool_calls') else ''}".strip()
-        said = f"the text of a {second}{late}{which} leaves no trace in the prompt"
+        article = "an" if which.startswith("a") else "a"
+        said = f"the text of {article} {second}{late}{which} leaves no trace in the prompt"
         yield Break("texts-kept", code_of(message, "lost"), cause, said, whole.chat, text, whole.text)
 
 

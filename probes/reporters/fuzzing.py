@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from probes.fuzzing import Counterexample, FuzzReport
 
 WIDTH = 79
-AROUND = 60
-"""Code points of each text that are shown on both sides of the place where they part."""
+AROUND, AROUND_IN_TEXT = 60, 30
+"""Code points of each text that are shown on both sides of the place where they part: in a bug report, and here."""
 MARK = "⟦here⟧"
 
 
@@ -30,11 +30,12 @@ def _report(report: FuzzReport) -> Iterator[str]:
     for example in report.broken:
         yield ""
         yield from _example(report, example)
-    if report.known:
-        yield ""
-        yield "known to do (fails only with --strict)"
-        for example in report.known:
-            found = example.found
+    for heading, fails in (("known to do (fails only with --strict)", True), ("to know (fails nothing)", False)):
+        known = [example.found for example in report.known if example.fails is fails]
+        if known:
+            yield ""
+            yield heading
+        for found in known:
             line = "" if found.line is None else f" (line {found.line})"
             yield from _wrapped(f"{found.code} {found.law}: {found.message}{line}", "    ", "  ")
     skipped = [law for law in report.laws if law.skipped is not None]
@@ -60,16 +61,23 @@ def _head(report: FuzzReport) -> str:
     refused = f", {report.refused} refused" if report.refused else ""
     stopped = ", out of time" if report.status == "stopped" else ""
     return (
-        f"{report.template}: {holding} of {len(asked)} laws hold over {report.examples} conversations"
+        f"{report.template}: {holding} of {len(asked)} laws hold over {_conversations(report)}"
         f"{refused}{stopped} ({report.dialect}, seed {report.seed})"
     )
+
+
+def _conversations(report: FuzzReport) -> str:
+    return "1 conversation" if report.examples == 1 else f"{report.examples} conversations"
 
 
 def _example(report: FuzzReport, example: Counterexample) -> Iterator[str]:
     found = example.found
     line = "" if found.line is None else f" (line {found.line} of the template)"
     yield from _wrapped(f"{found.severity} {found.code} {found.law}: {found.message}{line}", "      ", "  ")
-    yield f"      in {example.count} of {report.examples} conversations; the smallest:"
+    if example.count:
+        yield f"      in {example.count} of {_conversations(report)}; the smallest:"
+    else:
+        yield "      found before, or while others were made smaller:"
     yield textwrap.indent(request_json(example.request), "      ")
     if found.second is not None:
         later = found.second["messages"][len(found.chat["messages"]) :]
@@ -93,13 +101,13 @@ def request_json(request: dict[str, Any]) -> str:
 
 def _sides(kept: str, came: str, at: int) -> Iterator[str]:
     if kept or came:
-        yield f"    - {marked(kept, at)}"
-        yield f"    + {marked(came, at)}"
+        yield f"    - {marked(kept, at, AROUND_IN_TEXT)}"
+        yield f"    + {marked(came, at, AROUND_IN_TEXT)}"
 
 
-def marked(text: str, at: int) -> str:
+def marked(text: str, at: int, around: int = AROUND) -> str:
     """A text as a literal around the place where it parts from the other, which is marked."""
-    start, end = max(0, at - AROUND), min(len(text), at + AROUND)
+    start, end = max(0, at - around), min(len(text), at + around)
     before = ("..." if start else "") + repr(text[start:at])[1:-1]
     after = repr(text[at:end])[1:-1] + ("..." if end < len(text) else "")
     return f"{before}{MARK}{after}"

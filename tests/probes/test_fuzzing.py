@@ -163,3 +163,41 @@ def test_out_of_time_is_told() -> None:
     report = fuzz(family("chatml")[0], budget=0.0)
     assert report.status == "stopped"
     assert report.examples == 0
+    assert {law.holds for law in report.laws} == {None}
+    assert report.failed()
+
+
+def test_a_law_that_a_template_cannot_break_fails_nothing() -> None:
+    report = fuzzed("chatml", ["within-tool-loop"], examples=3)
+    assert {law.holds for law in report.laws} == {None}
+    assert not report.failed()
+
+
+@pytest.mark.parametrize("budget", ["0", "-1", "soon", "nan"])
+def test_a_budget_is_a_time(budget: str, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    with pytest.raises(SystemExit) as left:
+        cli.main(["fuzz", "family:chatml", "--budget", budget])
+    assert left.value.code == 2
+    assert b"no positive number of seconds" in capsysbinary.readouterr().err
+
+
+def test_what_fails_nothing_is_told_apart(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    arguments = ["--max-examples", "30", "--database", "none", "--strict"]
+    assert cli.main(["fuzz", "family:chatml", "--law", "forged-turns", *arguments]) == 0
+    told = capsysbinary.readouterr().out.decode()
+    assert "to know (fails nothing)\n  SC104" in told
+    assert "--strict" not in told
+    assert cli.main(["fuzz", "family:llama3-today", "--law", "another-day", *arguments]) == 1
+    assert "known to do (fails only with --strict)\n  PS104" in capsysbinary.readouterr().out.decode()
+
+
+def test_a_terminal_of_80_columns_holds_all_but_json_and_commands(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    cli.main(["fuzz", "family:mistral", "--law", "next-user-turn", "--max-examples", "20", "--database", "none"])
+    lines = capsysbinary.readouterr().out.decode().splitlines()
+    assert lines
+    assert not [line for line in lines if len(line) > 80 and not line.lstrip().startswith(("{", "again: "))]
+
+
+def test_harmony_takes_schemas_of_several_types() -> None:
+    report = fuzzed("harmony", ["renders", "tools-read-back"])
+    assert not report.broken
