@@ -1,8 +1,10 @@
 """Every template of the corpus fuzzed with one seed: internal errors, and how many templates break each law.
 
     python -m tests.bench.fuzz_corpus [--examples 50] [--every 1] [--official] [--out FILE] [--law LAW] [--jobs 2]
+    python -m tests.bench.fuzz_corpus --write
 
-`--out` writes a line of JSON for each template, with one conversation for each way in which it breaks a law.
+`--out` writes a line of JSON for each template, with one conversation for each way in which it breaks a law. `--write`
+puts the table of laws into docs/fuzzing.md.
 """
 
 from __future__ import annotations
@@ -19,8 +21,14 @@ from pathlib import Path
 from typing import Any
 
 from probes.fuzzing import fuzz
+from probes.laws import LAWS
+from tests.bench.rules_over_corpus import filled
 
+PAGE = Path(__file__).parents[2] / "docs" / "fuzzing.md"
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus"
+
+
+KINDS = ("broken", "known")
 
 
 def paths(every: int, official: bool) -> list[Path]:
@@ -52,14 +60,27 @@ def main() -> int:
     asked.add_argument("--law", action="append")
     asked.add_argument("--out", type=Path)
     asked.add_argument("--jobs", type=int, default=2)
+    asked.add_argument("--write", action="store_true")
     args = asked.parse_args()
     with ProcessPoolExecutor(args.jobs) as workers:
         work = partial(ask, examples=args.examples, laws=args.law)
         rows = list(workers.map(work, paths(args.every, args.official)))
     if args.out is not None:
         args.out.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    if args.write:
+        PAGE.write_text(filled(PAGE.read_text(encoding="utf-8"), "corpus", laws_table(rows)), encoding="utf-8")
     print(summary(rows))
     return 1 if any("internal_error" in row for row in rows) else 0
+
+
+def laws_table(rows: list[dict[str, Any]]) -> str:
+    """How many templates break each law, and how many are known to."""
+    lines = ["| law | broken | known | rules |", "|---|---|---|---|"]
+    for law in LAWS:
+        told = {kind: [row for row in rows if any(one["law"] == law for one in row.get(kind, []))] for kind in KINDS}
+        codes = {one["code"] for row in rows for kind in KINDS for one in row.get(kind, []) if one["law"] == law}
+        lines.append(f"| `{law}` | {len(told['broken'])} | {len(told['known'])} | {', '.join(sorted(codes))} |")
+    return "\n".join(lines)
 
 
 def summary(rows: list[dict[str, Any]]) -> str:
@@ -78,7 +99,7 @@ def summary(rows: list[dict[str, Any]]) -> str:
         "",
         f"{'law':24}{'code':8}{'fails':>6}{'known':>7}  causes of failures",
     ]
-    tables: dict[str, dict[tuple[str, str], set[str]]] = {kind: defaultdict(set) for kind in ("broken", "known")}
+    tables: dict[str, dict[tuple[str, str], set[str]]] = {kind: defaultdict(set) for kind in KINDS}
     causes: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for row in judged:
         for kind, table in tables.items():
