@@ -79,11 +79,7 @@ def check(facts: Facts) -> list[Hit]:
 
 
 def _together(look: Look) -> set[str]:
-<<<<<<< HEAD
     """The paths on which a tool with a parameter of each form fails or loses something. Asked first, to save others."""
-=======
-    """The paths on which a tool with a parameter of each form fails or loses something: asked first, to save the rest."""
->>>>>>> dc94c82 (step4)
     wanted = [text for _, texts in FORMS.values() for text in texts]
     schemas = [schema for schema, _ in FORMS.values()]
     asked = look.ask(lambda form: offering(form, *schemas), *wanted)
