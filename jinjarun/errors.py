@@ -25,8 +25,12 @@ QUOTE_LIMIT = 200
 def quote(text: str) -> str:
     """Text that a stranger wrote, made safe to print: control characters escaped, cut at QUOTE_LIMIT characters."""
     cut = text[:QUOTE_LIMIT]
-    safe = "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in cut)
+    safe = cut if cut.isprintable() else "".join(map(_escaped, cut))
     return safe if len(text) <= QUOTE_LIMIT else f"{safe}... ({len(text)} characters)"
+
+
+def _escaped(char: str) -> str:
+    return char if char.isprintable() else char.encode("unicode_escape", "surrogatepass").decode()
 
 
 class JinjarunError(Exception):

@@ -65,7 +65,7 @@ class Form:
     variables: tuple[tuple[str, Any], ...] = ()
 
     def but(self, **changes: Any) -> Form:
-        return replace(self, **changes)
+        return replace(self, **changes) if changes else self
 
     def chat(self, messages: list[Message], tools: list[Tool] | None = None, **more: Any) -> Chat:
         """A request in this form; `more` are the other keys of a `Chat`."""

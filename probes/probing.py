@@ -188,12 +188,12 @@ def engine_status(renders: Renders, path: str, not_evaluated: list[NotEvaluated]
     rendered = limits_hit = 0
     first: Failure | None = failure(refusal) if refusal is not None else None
     if refusal is None:
-        for chat_name, build in CHATS.items():
+        for chat_name in CHATS:
             if limits_hit >= LIMITS_ENOUGH:
                 why = f"{limits_hit} conversations before it hit a limit"
                 not_evaluated.append(NotEvaluated(what=f"conversation {chat_name} on {path}", why=why, how=None))
                 continue
-            outcome = renders.render(path, build())
+            outcome = renders.conversation(path, chat_name)
             if outcome.error is None:
                 rendered += 1
                 continue
@@ -253,8 +253,8 @@ def differences(renders: Renders) -> list[Difference]:
     if renders.loads(RAW) is not None or renders.loads(LLAMA_RAW) is not None:
         return []
     found = []
-    for name, build in CHATS.items():
-        ours, theirs = renders.render(RAW, build()), renders.render(LLAMA_RAW, build())
+    for name in CHATS:
+        ours, theirs = renders.conversation(RAW, name), renders.conversation(LLAMA_RAW, name)
         if ours.text == theirs.text and ours.ok == theirs.ok:
             continue
         at = first_difference(ours.text, theirs.text)

@@ -22,7 +22,7 @@ from jinjarun.serving.llama_server import LlamaServer
 from jinjarun.serving.transformers import explain_chat_template
 from jinjarun.template import Rendered, Span, Template
 from probes.canaries import EVERY
-from probes.chats import Chat
+from probes.chats import CHATS, Chat
 from probes.report import FROZEN_NOW, Evidence, Failure
 
 if TYPE_CHECKING:
@@ -92,6 +92,7 @@ class Renders:
         """What `witness.witness_of` keeps, by path."""
         self._outcomes: dict[tuple[str, bytes, object], Outcome] = {}
         self._rendered: dict[tuple[Template, bytes, bool | None], Rendered | JinjarunError] = {}
+        self._conversations: dict[tuple[str, str], Outcome] = {}
         self._templates: dict[str, Template | JinjarunError] = {}
 
     def template(self, dialect: str) -> Template | JinjarunError:
@@ -124,6 +125,12 @@ class Renders:
         if key not in self._outcomes:
             self._outcomes[key] = self._render(path, chat, self.now if now is None else now, spans=False)
         return self._outcomes[key]
+
+    def conversation(self, path: str, name: str) -> Outcome:
+        """What `path` gives for the conversation of the set that has this name."""
+        if (path, name) not in self._conversations:
+            self._conversations[path, name] = self.render(path, CHATS[name]())
+        return self._conversations[path, name]
 
     def named(self, path: str) -> dict[str, Outcome]:
         """What was rendered on `path` so far, by the names of the conversations, where they have one."""

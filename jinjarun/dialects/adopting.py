@@ -76,7 +76,9 @@ class Adopter:
             self.spend(VALUE_BYTES * len(value), path)
             if len(value) > self.limits.items:
                 raise InputError(f"more than {self.limits.items:,} items at {path}", path=path)
-            return [self.value(item, below(path, i), depth + 1) for i, item in enumerate(value)]
+            if len(path) > _PATH_CHARS:
+                return [self.value(item, below(path, i), depth + 1) for i, item in enumerate(value)]
+            return [self.value(item, f"{path}[{i}]", depth + 1) for i, item in enumerate(value)]
         if kind is dict:
             return self.object(value, path, depth)
         raise InputError(f"{kind.__name__} is no plain JSON at {path}: convert it first", path=path)
@@ -92,17 +94,19 @@ class Adopter:
         for key, item in value.items():
             if type(key) is not str:
                 raise InputError(f"a key of type {type(key).__name__} at {path}: JSON has strings only", path=path)
-            text = type(item) is str and not spans
-            self.size += len(key) if key.isascii() else utf8_size(key)
-            if text:
-                self.size += len(item) if item.isascii() else utf8_size(item)
-            if self.size > allowed:
-                self.spend(0, below(path, key))
-            if text:
-                result[string(key)] = string(item)
+            if type(item) is str and not spans:
+                if key.isascii() and item.isascii():  # which is the same string in every dialect
+                    self.size += len(key) + len(item)
+                    result[key] = item
+                else:
+                    self.size += utf8_size(key) + utf8_size(item)
+                    result[string(key)] = string(item)
+                if self.size > allowed:
+                    self.spend(0, below(path, key))
             else:
                 plain = short and len(key) <= QUOTE_LIMIT and key.isprintable()
                 inside = f"{path}.{key}" if plain else below(path, key)
+                self.spend(utf8_size(key), inside)
                 result[string(key)] = self.value(item, inside, depth + 1)
         return result
 

@@ -54,7 +54,7 @@ def check(facts: Facts) -> list[Hit]:
     for name, build in CHATS.items():
         if name in skipped:
             continue
-        ours, theirs = renders.render(RAW, build()), renders.render(LLAMA_RAW, build())
+        ours, theirs = renders.conversation(RAW, name), renders.conversation(LLAMA_RAW, name)
         if ours.limited or theirs.limited or (ours.ok == theirs.ok and ours.text == theirs.text):
             continue
         hit = _hit(facts, name, build(), ours, theirs)

@@ -68,7 +68,7 @@ def _stopped(facts: Facts) -> list[Hit]:
     """Renders that the sandbox stopped at an underscore name."""
     for path in (RAW, LLAMA_RAW):
         for name, build in CHATS.items():
-            error = facts.renders.render(path, build()).error
+            error = facts.renders.conversation(path, name).error
             if isinstance(error, SandboxViolation) and "_" in error.message:
                 cite = facts.book.cite(build(), path, "raised", excerpt=error.message, line=error.line)
                 message = f"the sandbox stopped it ({name}): {quote(error.message)[:120]}"

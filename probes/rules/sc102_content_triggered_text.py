@@ -21,6 +21,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
@@ -203,11 +204,12 @@ def _extra(outcome: Outcome, usual: Outcome, given: str) -> str:
     links = [link for link in LINK.findall(outcome.text) if link not in known]
     if links:
         return str(links[0])
-    heard = set(_spoken_words(known))
+    heard = {*_spoken_words(usual.text), *_spoken_words(given)}
     new = dict.fromkeys(word for word in _spoken_words(outcome.text) if word not in heard)
     return " ".join(new) if len(new) >= ENOUGH_WORDS else ""
 
 
+@lru_cache(maxsize=8)
 def _spoken_words(text: str) -> list[str]:
     return [word.lower() for word in WORD.findall(MARKUP.sub(" ", text))]
 

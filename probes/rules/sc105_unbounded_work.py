@@ -45,7 +45,7 @@ def _limits(facts: Facts) -> list[Hit]:
         if facts.renders.loads(path) is not None:
             continue
         for name, build in CHATS.items():
-            error = facts.renders.render(path, build()).error
+            error = facts.renders.conversation(path, name).error
             if isinstance(error, LimitExceeded):
                 cite = facts.book.cite(build(), path, "limit", excerpt=error.message, line=error.line)
                 return [
@@ -67,15 +67,17 @@ def _growth(facts: Facts) -> list[Hit]:
     template = facts.renders.template(dialect_of(look.bare))
     if isinstance(template, JinjarunError):
         return []
-    costs = []
-    for turns in TURNS:
+    costs: list[int] = []
+    for turns in reversed(TURNS):
         chat = _long(look.form(look.bare), turns)
         try:
             variables = chat.get("variables")
-            costs.append(template.render(chat["messages"], variables=variables, now=facts.renders.now).cost)
+            costs.insert(0, template.render(chat["messages"], variables=variables, now=facts.renders.now).cost)
         except JinjarunError:
             return []
-    if costs[2] < ENOUGH_STEPS or costs[2] - costs[1] < SQUARE * (costs[1] - costs[0]):
+        if costs[-1] < ENOUGH_STEPS:
+            return []
+    if costs[2] - costs[1] < SQUARE * (costs[1] - costs[0]):
         return []
     chat = _long(look.form(look.bare), TURNS[0])
     said = ", ".join(f"{cost:,}" for cost in costs)

@@ -132,7 +132,7 @@ class Asking:
 def _better_path(renders: Renders) -> str:
     """The bare dialect on which more of the conversations render; transformers where both do alike."""
     rendered = {
-        path: sum(renders.render(path, build()).ok for build in CHATS.values())
+        path: sum(renders.conversation(path, name).ok for name in CHATS)
         for path in (RAW, LLAMA_RAW)
         if renders.loads(path) is None
     }

@@ -94,9 +94,9 @@ class Transformers(Dialect):
         raise TypeError(f"{type(callee).__name__!r} object is not callable")
 
     def bind(self, macro: Macro, env: Env, calling: Env, args: list[Any], kwargs: dict[str, Any]) -> None:
-        parameters, name = macro.parameters, quote(macro.name)
+        parameters = macro.parameters
         if len(args) > len(parameters) and "varargs" not in macro.special:
-            raise TypeError(f"macro {name!r} takes not more than {len(parameters)} argument(s)")
+            raise TypeError(f"macro {quote(macro.name)!r} takes not more than {len(parameters)} argument(s)")
         missing = []
         for i, parameter in enumerate(parameters):
             if i < len(args):
@@ -111,7 +111,7 @@ class Transformers(Dialect):
         if "kwargs" in macro.special:
             env["kwargs"] = kwargs
         elif kwargs:
-            raise TypeError(f"macro {name!r} takes no keyword argument {quote(next(iter(kwargs)))!r}")
+            raise TypeError(f"macro {quote(macro.name)!r} takes no keyword argument {quote(next(iter(kwargs)))!r}")
         if "varargs" in macro.special:
             env["varargs"] = tuple(args[len(parameters) :])
         for parameter in missing:
