@@ -126,8 +126,9 @@ class Dialect(ABC):
         """By type of receiver, what `receiver.name(...)` calls as `(run, receiver, *args, **kwargs)`."""
 
     @abstractmethod
-    def filter(self, name: str) -> Callable[..., Any] | None:
-        """What `value | name(...)` calls as `(run, value, *args, **kwargs)`; None where no filter has that name."""
+    def filter(self, name: str, *, called: bool = False) -> Callable[..., Any] | None:
+        """What `value | name(...)` calls as `(run, value, *args, **kwargs)`; None where no filter has that name.
+        `called`: there are parentheses after the name."""
 
     @abstractmethod
     def test(self, name: str) -> Callable[..., Any] | None:

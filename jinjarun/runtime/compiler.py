@@ -290,6 +290,8 @@ class _Compiler:
                     result = value(env)
                     if not isinstance(result, str):
                         result = to_text(env.run, result)
+                        if not result:
+                            return  # undefined: not even an empty part
                 except Exception as error:
                     raise located(error, node.value) from None
                 if type(result) is not Text:
@@ -1103,7 +1105,7 @@ class _Compiler:
         return lambda env: apply(env, value(env))
 
     def filter_function(self, node: nodes.Filter) -> Callable[[Env, Any], Any]:
-        function = self.dialect.filter(node.name)
+        function = self.dialect.filter(node.name, called=node.called)
         arguments = self.arguments(node.arguments)
         if function is None:
             function = self.unknown(node, "filter")

@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     """The children of a production: tokens, nodes, and lists or tuples of them."""
 
 
+def _filter(line: int, column: int, value: Any, name: str, arguments: list[nodes.Argument] | None) -> nodes.Filter:
+    """`arguments`: None where the filter is written without parentheses."""
+    return nodes.Filter(line, column, value, name, arguments or [], arguments is not None)
+
+
 class Expressions:
     """One method for every alias of the grammar's second half: from the children of a production to a node."""
 
@@ -95,7 +100,7 @@ class Expressions:
     dotted_test = dotted_filter
 
     def bare_filter(self, k: Kids) -> Any:
-        return k[0], []
+        return k[0], None
 
     def filter_arguments(self, k: Kids) -> Any:
         return k[0], self._arguments(k[2])
@@ -105,7 +110,7 @@ class Expressions:
 
     def filter(self, k: Kids) -> nodes.Expr:
         value, ((_, _, name), arguments, *calls) = k
-        node: nodes.Expr = nodes.Filter(value.line, value.column, value, name, arguments)
+        node: nodes.Expr = _filter(value.line, value.column, value, name, arguments)
         return self._called(node, calls) if calls else node
 
     filter_of_test = filter
@@ -121,25 +126,25 @@ class Expressions:
 
     def test(self, k: Kids) -> nodes.Expr:
         value, _, ((_, _, name), arguments, *calls) = k
-        node: nodes.Expr = nodes.Test(value.line, value.column, value, name, arguments, False)
+        node: nodes.Expr = nodes.Test(value.line, value.column, value, name, arguments or [], False)
         return self._called(node, calls) if calls else node
 
     def negated_test(self, k: Kids) -> nodes.Expr:
         value, _, _, ((_, _, name), arguments, *calls) = k
-        node: nodes.Expr = nodes.Test(value.line, value.column, value, name, arguments, True)
+        node: nodes.Expr = nodes.Test(value.line, value.column, value, name, arguments or [], True)
         return self._called(node, calls) if calls else node
 
     def block_filter(self, k: Kids) -> nodes.Filter:
         (line, column, name), arguments, *calls = k[0]
         if calls:
             self.fail("the result of a filter cannot be called here", line, column)
-        return nodes.Filter(line, column, None, name, arguments)
+        return _filter(line, column, None, name, arguments)
 
     def block_filter_chain(self, k: Kids) -> nodes.Filter:
         value, ((_, _, name), arguments, *calls) = k
         if calls:
             self.fail("the result of a filter cannot be called here", *k[1][0][:2])
-        return nodes.Filter(value.line, value.column, value, name, arguments)
+        return _filter(value.line, value.column, value, name, arguments)
 
     def attribute(self, k: Kids) -> nodes.GetAttr:
         value, token = k

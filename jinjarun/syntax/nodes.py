@@ -129,11 +129,13 @@ class Call(Expr):
 
 @dataclass(slots=True)
 class Filter(Expr):
-    """`value | name(arguments)`; `value` is None in a filter block, where the text of the block takes its place."""
+    """`value | name(arguments)`; `value` is None in a filter block, where the text of the block takes its place.
+    `called`: it is written with parentheses, which is not the same in llama.cpp even where they are empty."""
 
     value: Expr | None
     name: str
     arguments: list[Argument]
+    called: bool
 
 
 @dataclass(slots=True)

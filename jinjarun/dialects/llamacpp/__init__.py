@@ -59,7 +59,7 @@ _COPIES_A_STEP, _PAIRS_A_STEP = 16, 2
 
 ALIASES = {"count": "length", "d": "default", "e": "escape", "trim": "strip"}
 COERCED = frozenset({"capitalize", "lower", "replace", "strip", "title", "upper", "wordcount"})
-"""Filters that, written without arguments, first make a string of what is not one."""
+"""Filters that, written without parentheses, first make a string of what is not one."""
 
 
 def find_builtin(run: Run, value: Any, name: str) -> Callable[..., Any] | None:
@@ -271,12 +271,12 @@ class LlamaCpp(Dialect):
     def methods(self, name: str) -> Mapping[type, Callable[..., Any]]:
         return {kind: table[name] for kind, table in BUILTINS.items() if name in table}
 
-    def filter(self, name: str) -> Callable[..., Any] | None:
+    def filter(self, name: str, *, called: bool = False) -> Callable[..., Any] | None:
         wanted = ALIASES.get(name, name)
-        coerced = wanted in COERCED
+        coerced = wanted in COERCED and not called
 
         def apply(run: Run, value: Any, *args: Any) -> Any:
-            if coerced and not args and not isinstance(value, (str, Undefined)):
+            if coerced and not isinstance(value, (str, Undefined)):
                 value = as_string(run, value)
             builtin = find_builtin(run, value, wanted)
             if builtin is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from jinjarun.dialects.llamacpp.arguments import ARRAY, count, keyword, keyword_or_position, types
@@ -178,7 +179,7 @@ def _extreme(op: str) -> Callable[..., Any]:
         if not args[0]:
             return UNDEFINED
         result = args[0][0]
-        for item in args[0]:
+        for item in islice(args[0], 1, None):
             if ordered(run, key(item), key(result), op):
                 result = item
         return result

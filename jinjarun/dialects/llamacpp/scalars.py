@@ -15,8 +15,10 @@ if TYPE_CHECKING:
 
 
 def _abs(_run: Run, *args: Any) -> Any:
+    """A negative zero and a NaN keep their sign: neither is below zero."""
     types(args, (int, float))
-    return wrap(abs(args[0])) if type(args[0]) is int else abs(args[0])
+    value = args[0]
+    return (wrap(-value) if type(value) is int else -value) if value < 0 else value
 
 
 def _int(_run: Run, *args: Any) -> int:

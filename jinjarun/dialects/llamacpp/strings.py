@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from jinjarun.dialects.llamacpp.arguments import count, keyword_or_position, position, types
-from jinjarun.dialects.llamacpp.shared import not_implemented, slice_bounds, take_slice, to_json_filter
+from jinjarun.dialects.llamacpp.shared import default_value, not_implemented, slice_bounds, take_slice, to_json_filter
 from jinjarun.dialects.llamacpp.values import SPACES, Undefined, as_float, as_int, as_string
 from jinjarun.errors import RenderError
 from jinjarun.runtime.text import COMPUTED, Origin, Text, derived, map_parts, parts_of, strip_parts
@@ -218,13 +218,6 @@ def _string(_run: Run, *args: Any) -> str:
     return args[0]  # type: ignore[no-any-return]
 
 
-def _default(_run: Run, *args: Any) -> Any:
-    types(args, str)
-    default = args[1] if len(args) > 1 and not isinstance(args[1], Undefined) else ""
-    boolean = keyword_or_position(args, "boolean", 2)
-    return default if boolean and not args[0] else args[0]
-
-
 def _slice(run: Run, *args: Any) -> str:
     types(args, str, int)
     start, stop, step = slice_bounds(args)
@@ -272,7 +265,7 @@ def _join(_run: Run, *_: Any) -> str:
 
 STRING: dict[str, Callable[..., Any]] = {
     "capitalize": _by_part(_capitalize),
-    "default": _default,
+    "default": default_value,
     "endswith": _endswith,
     "float": _to_float,
     "format": _format,

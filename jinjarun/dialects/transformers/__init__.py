@@ -158,7 +158,7 @@ class Transformers(Dialect):
             table[Text] = table[str]
         return table
 
-    def filter(self, name: str) -> Callable[..., Any] | None:
+    def filter(self, name: str, *, called: bool = False) -> Callable[..., Any] | None:
         return FILTERS.get(name)
 
     def test(self, name: str) -> Callable[..., Any] | None:
