@@ -138,12 +138,12 @@ class _Message:
         return Break("arguments-read-back", code, cause, message, self.prompt.chat, kept, self.written, line=line)
 
     def calls(self, calls: list[dict[str, Any]]) -> Iterator[Break]:
-        names = [arguments_of(call)[0] for call in calls]
+        names, sent = [arguments_of(call)[0] for call in calls], [arguments_of(call)[1] for call in calls]
         for number, call in enumerate(calls):
             name, arguments, as_text = arguments_of(call)
             which = f"call {number} of message {self.index}"
             if self.written.count(name) < names[: number + 1].count(name):
-                if len(calls) > 1 and not self.traces(call, arguments):
+                if len(calls) > 1 and not self.traces(call, arguments, sent[: number + 1].count(arguments)):
                     message = f"{which}: not all of {len(calls)} calls are written"
                     yield self.broken("TL106", "call missing", message, name)
                 else:
@@ -151,10 +151,10 @@ class _Message:
             elif arguments:
                 yield from self.arguments(which, arguments, as_text=as_text)
 
-    def traces(self, call: dict[str, Any], arguments: Any) -> bool:
-        """Whether a call is there without its name: by its id, or by its arguments."""
+    def traces(self, call: dict[str, Any], arguments: Any, times: int) -> bool:
+        """Whether a call is there without its name: by its id, or by arguments that are sent so many `times`."""
         dumped = json.dumps(arguments, ensure_ascii=False)
-        return call.get("id", dumped) in self.written or (bool(arguments) and dumped in self.written)
+        return call.get("id", dumped) in self.written or (bool(arguments) and self.written.count(dumped) >= times)
 
     def arguments(self, which: str, arguments: Any, *, as_text: bool) -> Iterator[Break]:
         dumped = json.dumps(arguments, ensure_ascii=False)

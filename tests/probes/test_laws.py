@@ -69,7 +69,7 @@ def test_calls_of_one_name_are_counted() -> None:
     source = "{% for m in messages %}{{ m.content }}{% for c in (m.tool_calls or [])[:1] %}{{ c.function | tojson }}"
     message = calls("a", "b")
     for call in message["tool_calls"]:
-        call["function"]["name"] = "look"
+        call["function"] = {"name": "look", "arguments": {"at": "door"}}
     found = broken(source + "{% endfor %}\n{% endfor %}", "arguments-read-back", [said("user", "Look."), message])
     assert [(one.code, one.message.partition(":")[0]) for one in found] == [("TL106", "call 1 of message 1")]
 
