@@ -28,8 +28,11 @@ MONTHS = (
     "December",
 )
 
-_DIRECTIVE = re.compile("%(-?)(.?)", re.DOTALL)
+_DIRECTIVE = re.compile("%([-_0^#]*)([0-9]*)([EO]?)(.?)", re.DOTALL)
+"""Flags, a width, a modifier and a letter, as glibc reads them."""
 _DIRECTIVE_STEPS = 4
+_MODIFIED = {"E": "%cCnpPrRtTuxXyYzZ", "O": "%bBCdegGhHIjklmMnpPrRStTuUVwWyzZ"}
+"""The letters that a modifier may stand before; in the C locale it changes nothing."""
 
 
 def resolve_now(now: datetime | float | None) -> datetime:
@@ -66,20 +69,25 @@ def _clock12(moment: datetime) -> int:
     return moment.hour % 12 or 12
 
 
-_NUMBERS: dict[str, tuple[Callable[[datetime], int], int]] = {
-    "d": (lambda m: m.day, 2),
-    "H": (lambda m: m.hour, 2),
-    "I": (_clock12, 2),
-    "j": (lambda m: m.timetuple().tm_yday, 3),
-    "m": (lambda m: m.month, 2),
-    "M": (lambda m: m.minute, 2),
-    "S": (lambda m: m.second, 2),
-    "U": (lambda m: _week(m, 6), 2),
-    "V": (lambda m: m.isocalendar().week, 2),
-    "W": (lambda m: _week(m, 0), 2),
-    "y": (lambda m: m.year % 100, 2),
+_NUMBERS: dict[str, tuple[Callable[[datetime], int], int, str]] = {
+    "C": (lambda m: m.year // 100, 2, "0"),
+    "d": (lambda m: m.day, 2, "0"),
+    "e": (lambda m: m.day, 2, " "),
+    "g": (lambda m: m.isocalendar().year % 100, 2, "0"),
+    "H": (lambda m: m.hour, 2, "0"),
+    "I": (_clock12, 2, "0"),
+    "j": (lambda m: m.timetuple().tm_yday, 3, "0"),
+    "k": (lambda m: m.hour, 2, " "),
+    "l": (_clock12, 2, " "),
+    "m": (lambda m: m.month, 2, "0"),
+    "M": (lambda m: m.minute, 2, "0"),
+    "S": (lambda m: m.second, 2, "0"),
+    "U": (lambda m: _week(m, 6), 2, "0"),
+    "V": (lambda m: m.isocalendar().week, 2, "0"),
+    "W": (lambda m: _week(m, 0), 2, "0"),
+    "y": (lambda m: m.year % 100, 2, "0"),
 }
-"""Directives that write a number, and its digits; with `-` after the `%` it has no leading zeros."""
+"""Directives that write a number, its digits, and what fills them; the flags `-`, `_` and `0` fill otherwise."""
 
 _TEXTS: dict[str, Callable[[datetime], str]] = {
     "%": lambda _: "%",
@@ -88,9 +96,14 @@ _TEXTS: dict[str, Callable[[datetime], str]] = {
     "b": lambda m: MONTHS[m.month - 1][:3],
     "B": lambda m: MONTHS[m.month - 1],
     "c": lambda m: f"{_TEXTS['a'](m)} {_TEXTS['b'](m)} {m.day:2} {_TEXTS['X'](m)} {m.year}",
-    "f": lambda m: f"{m.microsecond:06}",
+    "F": lambda m: f"{m.year}-{m.month:02}-{m.day:02}",
     "G": lambda m: str(m.isocalendar().year),
+    "n": lambda _: "\n",
     "p": lambda m: "AM" if m.hour < 12 else "PM",
+    "P": lambda m: _TEXTS["p"](m).lower(),
+    "r": lambda m: f"{_clock12(m):02}:{m.minute:02}:{m.second:02} {_TEXTS['p'](m)}",
+    "R": lambda m: f"{m.hour:02}:{m.minute:02}",
+    "t": lambda _: "\t",
     "u": lambda m: str(m.isoweekday()),
     "w": lambda m: str(m.isoweekday() % 7),
     "x": lambda m: f"{m.month:02}/{m.day:02}/{m.year % 100:02}",
@@ -99,24 +112,48 @@ _TEXTS: dict[str, Callable[[datetime], str]] = {
     "z": _offset,
     "Z": lambda m: m.tzname() or "",
 }
+_TEXTS |= {"D": _TEXTS["x"], "h": _TEXTS["b"], "T": _TEXTS["X"]}
+
+_OTHER_CASE: dict[str, Callable[[str], str]] = {
+    **dict.fromkeys("aAbBh", str.upper),
+    **dict.fromkeys("pZ", str.lower),
+}
+"""What the flag `#` does, where it does anything."""
 
 
-def strftime(run: Run, format: Any, moment: datetime | None = None) -> str:
-    """`moment` (the clock of `run` unless given) by Python's directives, in the C locale."""
+def strftime(run: Run, format: Any, moment: datetime | None = None, *, microseconds: bool = False) -> str:
+    """`moment` (the clock of `run` unless given) by the directives of glibc, in the C locale.
+
+    What is no directive stands as it is written. `microseconds`: `%f`, which is Python's. Raises RenderError for a
+    width and for `%s`, LimitExceeded for a long format.
+    """
     if not isinstance(format, str):
         raise TypeError(f"strftime takes a string, not {type(format).__name__}")
     if len(format) > run.limits.strftime_chars:
         raise run.exceeded("strftime_chars")
     run.charge(_DIRECTIVE_STEPS * format.count("%"))
     moment = run.now if moment is None else moment
-    return _DIRECTIVE.sub(lambda found: _written(found, moment), format)
+
+    def written(found: re.Match[str]) -> str:
+        if microseconds and found.group() == "%f":
+            return f"{moment.microsecond:06}"
+        return _written(found, moment)
+
+    return _DIRECTIVE.sub(written, format)
 
 
 def _written(found: re.Match[str], moment: datetime) -> str:
-    unpadded, directive = found.groups()
-    if directive in _NUMBERS:
-        number, digits = _NUMBERS[directive]
-        return str(number(moment)).zfill(1 if unpadded else digits)
-    if directive in _TEXTS and not unpadded:
-        return _TEXTS[directive](moment)
-    raise RenderError(f"strftime does not know the directive {quote(found.group())!r}")
+    flags, width, modifier, directive = found.groups()
+    if width or directive == "s":
+        raise RenderError(f"strftime does not take {quote(found.group())!r} here")
+    known = not modifier or directive in _MODIFIED[modifier]
+    if known and directive in _NUMBERS:
+        number, digits, filling = _NUMBERS[directive]
+        for flag in flags:
+            filling = {"-": "", "_": " ", "0": "0"}.get(flag, filling)
+        text = str(number(moment))
+        return text.rjust(digits, filling) if filling else text
+    text = _TEXTS[directive](moment) if known and directive in _TEXTS else found.group()
+    if "#" in flags and directive in _OTHER_CASE:
+        return _OTHER_CASE[directive](text)
+    return text.upper() if "^" in flags and directive != "P" else text

@@ -20,7 +20,7 @@ def raise_exception(run: Run, /, message: Any) -> Any:
 
 def strftime_now(run: Run, /, format: Any) -> str:
     """The clock of this render, which transformers reads without a time zone."""
-    return strftime(run, format, run.now.replace(tzinfo=None))
+    return strftime(run, format, run.now.replace(tzinfo=None), microseconds=True)
 
 
 def range_(run: Run, /, *args: Any) -> range:
