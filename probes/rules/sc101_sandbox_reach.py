@@ -45,6 +45,8 @@ def check(facts: Facts) -> list[Hit]:
 
 
 def _reach(node: Node) -> str | None:
+    if not isinstance(node, (GetAttr, GetItem, Filter, Const)):
+        return None
     if isinstance(node, GetAttr) and node.name.startswith("__"):
         return f".{node.name}"
     if isinstance(node, GetItem) and isinstance(node.index, Const) and HOST.fullmatch(str(node.index.value)):

@@ -51,7 +51,11 @@ def inside(*roots: Node) -> Iterator[Node]:
             continue
         if isinstance(item, Node):
             yield item
-        pending += [getattr(item, name) for name in _parts(item.__class__)]
+        parts = (getattr(item, name) for name in _parts(item.__class__))
+        pending += [part for part in parts if part is not None and part.__class__ not in _LEAVES]
+
+
+_LEAVES = frozenset({str, int, float, bool})
 
 
 @cache
