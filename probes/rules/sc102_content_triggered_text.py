@@ -45,6 +45,41 @@ ANYWHERE = frozenset({"in", "not in", "find", "rfind", "index", "count"})
 AT_AN_END = frozenset({"startswith", "endswith"})
 FIXED = frozenset({"role", "type"})
 """Keys whose values are names of the format, not texts."""
+FORMAT = frozenset(
+    [
+        "user",
+        "assistant",
+        "system",
+        "tool",
+        "function",
+        "developer",
+        "role",
+        "type",
+        "name",
+        "content",
+        "id",
+        "tool_call_id",
+        "text",
+        "image",
+        "audio",
+        "video",
+        "document",
+        "string",
+        "integer",
+        "number",
+        "boolean",
+        "array",
+        "object",
+        "null",
+        "none",
+        "required",
+        "properties",
+        "format",
+        "date",
+        "date-time",
+    ]
+)
+"""Such names, where a template asks for them by way of a variable: a text is hardly all of one."""
 CLOCK = "strftime_now"
 MARKUP = re.compile(r"<[^<>\s]*>|\[/?[A-Z_]+\]")
 WORD = re.compile(r"[^\W\d_]{2,}")
@@ -112,7 +147,7 @@ def _gather(sides: Iterable[ast.Expr], found: Conditions, *, anywhere: bool, mea
     for node in inside(*sides):
         if isinstance(node, ast.Const) and isinstance(node.value, str) and WORD.search(node.value):
             found.words.setdefault(node.value, node.line)
-            if not anywhere:
+            if not anywhere and node.value not in FORMAT:
                 found.placed.add(node.value)
         elif measured and isinstance(node, ast.Const) and type(node.value) is int and SHORT <= node.value < LONG:
             found.lengths.setdefault(node.value, node.line)
