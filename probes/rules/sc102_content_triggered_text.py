@@ -45,40 +45,13 @@ ANYWHERE = frozenset({"in", "not in", "find", "rfind", "index", "count"})
 AT_AN_END = frozenset({"startswith", "endswith"})
 FIXED = frozenset({"role", "type"})
 """Keys whose values are names of the format, not texts."""
-FORMAT = frozenset(
-    [
-        "user",
-        "assistant",
-        "system",
-        "tool",
-        "function",
-        "developer",
-        "role",
-        "type",
-        "name",
-        "content",
-        "id",
-        "tool_call_id",
-        "text",
-        "image",
-        "audio",
-        "video",
-        "document",
-        "string",
-        "integer",
-        "number",
-        "boolean",
-        "array",
-        "object",
-        "null",
-        "none",
-        "required",
-        "properties",
-        "format",
-        "date",
-        "date-time",
-    ]
-)
+# fmt: off
+FORMAT = frozenset({
+    "user", "assistant", "system", "tool", "function", "developer", "role", "type", "name", "content", "id",
+    "tool_call_id", "text", "image", "audio", "video", "document", "string", "integer", "number", "boolean",
+    "array", "object", "null", "none", "required", "properties", "format", "date", "date-time",
+})
+# fmt: on
 """Such names, where a template asks for them by way of a variable: a text is hardly all of one."""
 CLOCK = "strftime_now"
 MARKUP = re.compile(r"<[^<>\s]*>|\[/?[A-Z_]+\]")
