@@ -70,11 +70,11 @@ def probe(
     """The report on `template`, which is always template text, never a path.
 
     `name` stands in the commands that repeat evidence; `tokens` is the token data of the model's files; `now` replaces
-    the frozen clock. `depth` "quick" stops after engines (without transformers' own path) and caps. `rules` are those
-    to run, by their codes (default: all that are not in preview); some need `files`, whatever the template's place
-    holds, or `upstream`, the text of the template that this one should equal. Never raises because of a template: one
-    that parses in neither dialect gives `status: "invalid"`. `counter` counts tokens in prefix figures (default: code
-    points).
+    the frozen clock. `depth` "quick" has engines (without transformers' own path), caps and stop alone. `rules` are
+    those to run, by their codes (default: all that are not in preview); some need `files`, whatever the place of the
+    template holds, or `upstream`, the text of the template that this one should equal. Never raises because of a
+    template: one that parses in neither dialect gives `status: "invalid"`. `counter` counts tokens in prefix figures
+    (default: code points).
     """
     if not isinstance(template, str):
         raise InputError(f"a template is a str, not {type(template).__name__}", path="template")
@@ -107,7 +107,7 @@ def probe(
         observed=observe(renders, book) if full else {},
         contract=contract(renders) if full else None,
         shape=shape(renders, book) if full else None,
-        stop=stop_chapter(renders, tokens) if full else None,
+        stop=stop_chapter(renders, tokens) if any(loads) else None,
         tokens_chapter=tokens_chapter(renders, tokens) if full else None,
         prefix=prefix_chapter,
         tokens=tokens,

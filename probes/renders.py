@@ -59,6 +59,8 @@ class Outcome:
 
 OPENINGS = {"transformers": (True, False), "llama.cpp": (True, False, None)}
 """By dialect, what its paths have for `add_generation_prompt`: llama-server leaves it out."""
+LIMITS_ENOUGH = 5
+"""Renders of a dialect that hit a limit, after which no more are made: each may cost all that the limits allow."""
 CLOCK = "strftime_now"
 """The name by which templates read the clock."""
 
@@ -67,7 +69,8 @@ class Renders:
     """One template on every path.
 
     Outcomes are kept by path and request, and renders by what the template reads: paths that hand on the same variables
-    share one. `count` and `steps_max` tell the cost.
+    share one. `count` and `steps_max` tell the cost. A dialect that hits limits again and again is not asked any more:
+    it gives the last LimitExceeded for everything else.
     """
 
     def __init__(
@@ -92,6 +95,7 @@ class Renders:
         """What `witness.witness_of` keeps, by path."""
         self._outcomes: dict[tuple[str, bytes, object], Outcome] = {}
         self._rendered: dict[tuple[Template, bytes, bool | None], Rendered | JinjarunError] = {}
+        self._limited: dict[str, list[LimitExceeded]] = {"transformers": [], "llama.cpp": []}
         self._conversations: dict[tuple[str, str], Outcome] = {}
         self._templates: dict[str, Template | JinjarunError] = {}
 
@@ -195,6 +199,9 @@ class Renders:
         generations: bool = False,
     ) -> Rendered:
         """`template.render_context`, once for all contexts in which the template reads the same."""
+        limited = self._limited[template.dialect]
+        if len(limited) >= LIMITS_ENOUGH:
+            raise without_frames(limited[-1])
         if spans or generations:
             self.count += 1
             return template.render_context(context, now=now, spans=spans, generations=generations)
@@ -210,6 +217,8 @@ class Renders:
             self._rendered |= {
                 (*asked, value): answer for value, answer in answers.items() if not isinstance(answer, LimitExceeded)
             }
+        if isinstance(found, LimitExceeded):
+            limited.append(found)
         if isinstance(found, JinjarunError):
             raise without_frames(found)
         return found

@@ -52,7 +52,7 @@ FORMAT = frozenset({
     "array", "object", "null", "none", "required", "properties", "format", "date", "date-time",
 })
 # fmt: on
-"""Such names, where a template asks for them by way of a variable: a text is hardly all of one."""
+"""Such names, where a template asks for them by way of a variable: a text is hardly all of one, or of a marker."""
 CLOCK = "strftime_now"
 MARKUP = re.compile(r"<[^<>\s]*>|\[/?[A-Z_]+\]")
 WORD = re.compile(r"[^\W\d_]{2,}")
@@ -120,7 +120,7 @@ def _gather(sides: Iterable[ast.Expr], found: Conditions, *, anywhere: bool, mea
     for node in inside(*sides):
         if isinstance(node, ast.Const) and isinstance(node.value, str) and WORD.search(node.value):
             found.words.setdefault(node.value, node.line)
-            if not anywhere and node.value not in FORMAT:
+            if not anywhere and node.value not in FORMAT and not MARKUP.fullmatch(node.value.strip()):
                 found.placed.add(node.value)
         elif measured and isinstance(node, ast.Const) and type(node.value) is int and SHORT <= node.value < LONG:
             found.lengths.setdefault(node.value, node.line)
