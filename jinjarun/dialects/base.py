@@ -30,6 +30,8 @@ class Dialect(ABC):
     """The condition of a loop is asked as the loop goes on (Jinja2), not for all items before it starts (llama.cpp)."""
     nested_loops: ClassVar[int]
     """Loops that may stand inside one another in one template or macro."""
+    filter_blocks_write_strings: ClassVar[bool]
+    """What the filters of a filter block give must be a string (Jinja2); llama.cpp prints anything."""
     partial_output: ClassVar[bool]
     """What an `if` wrote before a `break` inside it stays (Jinja2); llama.cpp loses it with the statement."""
 

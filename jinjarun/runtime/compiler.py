@@ -600,12 +600,16 @@ class _Compiler:
     def filter_block(self, node: nodes.FilterBlock) -> Closure:
         text = self.captured(node.body)
         through = self.filters(node.filters)
-        to_text = self.dialect.text
+        strict, to_text = self.dialect.filter_blocks_write_strings, self.dialect.text
 
         def filter_block(env: Env) -> None:
             try:
                 value = through(env, text(env))
-                env.write(value if isinstance(value, str) else to_text(env.run, value))
+                if not isinstance(value, str):
+                    if strict:
+                        raise TypeError(f"a filter block writes a str, not {type(value).__name__}")
+                    value = to_text(env.run, value)
+                env.write(value)
             except Exception as error:
                 raise located(error, node) from None
 

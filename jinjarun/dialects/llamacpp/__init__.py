@@ -81,6 +81,7 @@ class LlamaCpp(Dialect):
     scoped_blocks = False
     lazy_loops = False
     nested_loops = 1_000
+    filter_blocks_write_strings = False
     partial_output = False
     concat_first = False
     chained_comparisons = False

@@ -43,6 +43,7 @@ class Transformers(Dialect):
     scoped_blocks = True
     lazy_loops = True
     nested_loops = 20
+    filter_blocks_write_strings = True
     partial_output = True
     concat_first = True
     chained_comparisons = True
