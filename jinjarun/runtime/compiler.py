@@ -9,6 +9,7 @@ A compiler makes plain closures, or with `watched` ones that also keep the origi
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ from jinjarun.runtime.text import COMPUTED, Origin, Text, join
 from jinjarun.syntax import nodes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from jinjarun.dialects.base import Dialect
     from jinjarun.limits import Limits
@@ -237,6 +238,13 @@ class _Compiler:
         if self.deepest > self.limits.depth:
             raise self._too_deep(stmts[0])
         return closure, height, masked
+
+    @contextmanager
+    def in_frame_of_its_own(self) -> Iterator[None]:
+        """Where Jinja2 takes no account of a condition around: there an unknown filter is refused at once."""
+        outer, self.soft = self.soft, False
+        yield
+        self.soft = outer
 
     def enter(self, stmts: list[nodes.Stmt], parameters: tuple[str, ...] = ()) -> Scope:
         scope = Scope(stmts, self.scope)
@@ -507,7 +515,8 @@ class _Compiler:
         if not self.dialect.scoped_blocks:
             return self.body(stmts, branch)
         scope = self.enter(stmts)
-        body = self.body(stmts, branch)
+        with self.in_frame_of_its_own():
+            body = self.body(stmts, branch)
         masked = self.leave(scope)
         if not scope.stores:
             return body
@@ -585,7 +594,8 @@ class _Compiler:
 
     def set_block(self, node: nodes.SetBlock) -> Closure:
         text = self.captured(node.body)
-        through = None if node.filters is None else self.filters(node.filters)
+        with self.in_frame_of_its_own():
+            through = None if node.filters is None else self.filters(node.filters)
         assign = self.target(node.target)
 
         def set_block(env: Env) -> None:
@@ -599,7 +609,8 @@ class _Compiler:
 
     def filter_block(self, node: nodes.FilterBlock) -> Closure:
         text = self.captured(node.body)
-        through = self.filters(node.filters)
+        with self.in_frame_of_its_own():
+            through = self.filters(node.filters)
         strict, to_text = self.dialect.filter_blocks_write_strings, self.dialect.text
 
         def filter_block(env: Env) -> None:
@@ -647,7 +658,8 @@ class _Compiler:
         for parameter in parameters:
             self.look_up(parameter.name)
             if parameter.default is not None:
-                defaults[parameter.name] = self.expr(parameter.default)
+                with self.in_frame_of_its_own():
+                    defaults[parameter.name] = self.expr(parameter.default)
         cost, self.cost = self.cost, outer_cost
         height = self.deepest
         self.depth, self.deepest = outer_depth, max(outer_deepest, outer_depth + height)
@@ -688,7 +700,8 @@ class _Compiler:
         names = tuple(name for target, _ in node.assignments for name in target_names(target))
         scope = self.enter(node.body, names)
         targets = [self.target(target) for target, _ in node.assignments]
-        body = self.body(node.body)
+        with self.in_frame_of_its_own():
+            body = self.body(node.body)
         masked = self.leave(scope)
 
         def with_(env: Env) -> Any:
@@ -732,9 +745,10 @@ class _Compiler:
         use this tag.
         """
         outer, before = (self.escaping, self.escaping_cost), self.cost
-        self.escaping = self.expr(node.enabled)
-        self.escaping_cost = self.cost - before
-        body = self.body(node.body)
+        with self.in_frame_of_its_own():
+            self.escaping = self.expr(node.enabled)
+            self.escaping_cost = self.cost - before
+            body = self.body(node.body)
         self.escaping, self.escaping_cost = outer
         return body
 

@@ -121,3 +121,42 @@ def test_blocks_are_those_of_jinja2(source: str) -> None:
 def test_a_block_that_calls_itself_ends() -> None:
     with pytest.raises(LimitExceeded, match="depth"):
         render("{% block a %}{{ self.a() }}{% endblock %}", "transformers")
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        "{{ 1|nothing }}",
+        "{{ 1|nothing if x }}",
+        "{% for i in [1]|nothing %}{% endfor %}",
+        "{% for i in [1] %}{{ i|nothing }}{% endfor %}",
+        "{% for i in [1] if i|nothing %}{% endfor %}",
+        "{% for i in [] %}{% else %}{{ 1|nothing }}{% endfor %}",
+        "{% set y %}{{ 1|nothing }}{% endset %}",
+        "{% set y | nothing %}{% endset %}",
+        "{% set y = 1|nothing %}",
+        "{% filter nothing %}{% endfilter %}",
+        "{% filter upper %}{{ 1|nothing }}{% endfilter %}",
+        "{% macro m(a=1|nothing) %}{% endmacro %}",
+        "{% macro m() %}{{ 1|nothing }}{% endmacro %}",
+        "{% call x(1|nothing) %}{% endcall %}",
+        "{% call x() %}{{ 1|nothing }}{% endcall %}",
+        "{% with a = 1|nothing %}{% endwith %}",
+        "{% with a = 1 %}{{ a|nothing }}{% endwith %}",
+        "{% generation %}{{ 1|nothing }}{% endgeneration %}",
+        "{% block b %}{{ 1|nothing }}{% endblock %}",
+        "{% autoescape 1|nothing %}{% endautoescape %}",
+        "{% if x %}{% else %}{{ 1 is nothing }}{% endif %}",
+    ],
+)
+@pytest.mark.parametrize("around", ["%s", "{%% if x %%}%s{%% endif %%}", "{%% for i in [] %%}%s{%% endfor %%}"])
+def test_an_unknown_filter_fails_when_jinja2_says_so(around: str, inside: str) -> None:
+    """At once, or only where it is reached: under a condition, unless Jinja2 makes a frame inside of it."""
+    source = around % inside
+    try:
+        theirs = Reference(source).render_context({})
+    except (TemplateSyntaxError, RenderError):
+        with pytest.raises((TemplateSyntaxError, RenderError), match="nothing"):
+            render(source, "transformers")
+    else:
+        assert render(source, "transformers") == theirs
