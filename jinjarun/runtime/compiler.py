@@ -748,7 +748,7 @@ class _Compiler:
         with self.in_frame_of_its_own():
             self.escaping = self.expr(node.enabled)
             self.escaping_cost = self.cost - before
-            body = self.body(node.body)
+        body = self.inner_body(node.body)
         self.escaping, self.escaping_cost = outer
         return body
 

@@ -94,8 +94,6 @@ def _collect(body: list[nodes.Stmt], stores: dict[str, bool]) -> None:
     for stmt in body:
         if isinstance(stmt, nodes.If):
             _collect_branches(stmt, stores)
-        elif isinstance(stmt, nodes.Autoescape):
-            _collect(stmt.body, stores)
         else:
             for name in _assigned(stmt):
                 stores[name] = True
@@ -119,8 +117,6 @@ def _names(body: list[nodes.Stmt]) -> set[str]:
         if isinstance(stmt, nodes.If):
             parts += [_names(branch.body) for branch in stmt.branches]
             parts.append(_names(stmt.otherwise or []))
-        elif isinstance(stmt, nodes.Autoescape):
-            parts.append(_names(stmt.body))
         else:
             here.update(_assigned(stmt))
     return _union(parts)

@@ -106,6 +106,10 @@ def test_branches_tell_what_was_reached() -> None:
         "{% set self = 3 %}{{ self }}",
         "{% autoescape true %}{{ '<' }}{% block b %}{{ '<' }}{% endblock %}{% endautoescape %}",
         "{% block a %}{{ self.a(1) }}{% endblock %}",
+        "{% autoescape true %}{% set q = '<' %}{{ q }}{% endautoescape %}[{{ q }}]",
+        "{% set q = 0 %}{% autoescape true %}{{ q }}{% set q = 1 %}{{ q }}{% endautoescape %}[{{ q }}]",
+        "{% for i in [1, 2] %}{% autoescape true %}{{ q }}{% set q = i %}{% endautoescape %}{{ q }}{% endfor %}",
+        "{% for i in [1, 2] %}{% autoescape true %}{% if i == 2 %}{% break %}{% endif %}<{% endautoescape %}{% endfor %}",
     ],
 )
 def test_blocks_are_those_of_jinja2(source: str) -> None:
