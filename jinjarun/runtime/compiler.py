@@ -81,6 +81,7 @@ class _Compiler:
         self.escaping: Closure | None = None
         self.escaping_cost = 0
         self.blocks: dict[str, Macro] = {}
+        self.block_names: set[str] = set()
         self._exprs: dict[type, Callable[[Any], Closure]] = {
             nodes.Const: self.const,
             nodes.Name: self.name,
@@ -125,7 +126,7 @@ class _Compiler:
         statements: list[Closure] = []
         opens_before = OPENS in self.scope.stores
         for stmt in template.body:
-            opens_before = opens_before or OPENS in self.names
+            opens_before = opens_before or OPENS in self.names | self.block_names
             statements.append(self.stmt(stmt))
         return Program(
             statements=tuple(statements),
@@ -134,7 +135,7 @@ class _Compiler:
             height=self.deepest,
             branches=self.branches,
             masked=tuple(self.scope.masked()) if self.dialect.lexical_macros else (),
-            names=frozenset(self.names),
+            names=frozenset(self.names | self.block_names),
             blocks=self.blocks,
         )
 
@@ -224,12 +225,16 @@ class _Compiler:
 
         return run_body
 
-    def function_body(self, stmts: list[nodes.Stmt], parameters: tuple[str, ...]) -> tuple[Closure, int, list[str]]:
-        """The body of a macro, a caller or a recursive loop: closure, height of its tree, names masked in it."""
+    def function_body(
+        self, stmts: list[nodes.Stmt], parameters: tuple[str, ...], *, alone: bool = False
+    ) -> tuple[Closure, int, list[str]]:
+        """The body of a macro, a caller, a recursive loop or a block: closure, height of its tree, names masked in it.
+        `alone`: nothing that surrounds it in the source is known in it."""
         outer_depth, outer_deepest, outer_loops, outer_soft = self.depth, self.deepest, self.loops, self.soft
         self.depth = self.deepest = self.loops = 0
         self.soft = False
         scope = self.enter(stmts, parameters)
+        scope.alone = alone
         closure = self.body(stmts)
         masked = self.leave(scope)
         height = self.deepest
@@ -719,7 +724,10 @@ class _Compiler:
 
     def block(self, node: nodes.Block) -> Closure:
         outer, self.escaping = self.escaping, None
-        body, height, masked = self.function_body(node.body, ())
+        outer_names, self.names = self.names, set()
+        body, height, masked = self.function_body(node.body, (), alone=True)
+        self.block_names |= self.names
+        self.names = outer_names | (self.names & {"loop"} if node.scoped else set())
         self.escaping = outer
         self.blocks[node.name] = Macro(node.name, (), {}, body, self.finish, height, 0, frozenset(), tuple(masked))
         scoped, required = node.scoped, node.required

@@ -52,10 +52,12 @@ class Env(dict[str, Any]):
 
 
 class Scope:
-    """What one scope of a template assigns. `stores` maps each name to whether every way through assigns it."""
+    """What one scope of a template assigns. `stores` maps each name to whether every way through assigns it. `alone`:
+    of the scopes around it, none is known in it, as in a block."""
 
     def __init__(self, body: list[nodes.Stmt], outer: Scope | None) -> None:
         self.outer = outer
+        self.alone = False
         self.stores: dict[str, bool] = {}
         self.parameters: set[str] = set()
         self._stored: set[str] = set()
@@ -82,11 +84,11 @@ class Scope:
         ]
 
     def _known_outside(self, name: str) -> bool:
-        scope = self.outer
-        while scope is not None:
+        inner, scope = self, self.outer
+        while scope is not None and not inner.alone:
             if scope.knows(name):
                 return True
-            scope = scope.outer
+            inner, scope = scope, scope.outer
         return False
 
 

@@ -33,6 +33,11 @@ def test_the_last_statement_opens_the_turn(source: str, dialect: str, last: bool
     assert Template(source, dialect).opens_last is last
 
 
+def test_a_block_may_read_it_too() -> None:
+    source = "{% block b %}{{ add_generation_prompt }}{% endblock %}" + HISTORY + OPENING
+    assert not Template(source, "transformers").opens_last
+
+
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("name", WITH_TEMPLATE)
 def test_openings_are_renders(name: str, dialect: str) -> None:

@@ -109,7 +109,15 @@ def test_branches_tell_what_was_reached() -> None:
         "{% autoescape true %}{% set q = '<' %}{{ q }}{% endautoescape %}[{{ q }}]",
         "{% set q = 0 %}{% autoescape true %}{{ q }}{% set q = 1 %}{{ q }}{% endautoescape %}[{{ q }}]",
         "{% for i in [1, 2] %}{% autoescape true %}{{ q }}{% set q = i %}{% endautoescape %}{{ q }}{% endfor %}",
-        "{% for i in [1, 2] %}{% autoescape true %}{% if i == 2 %}{% break %}{% endif %}<{% endautoescape %}{% endfor %}",
+        "{% for i in [1, 2] %}{% autoescape true %}{% if i == 2 %}{% break %}{% endif %}<{% endautoescape %}"
+        "{% endfor %}",
+        "{% macro m() %}1{% endmacro %}{% block b %}{% with x = 1 %}{{ m() }}{% endwith %}{% macro m() %}{% endmacro %}"
+        "{% endblock %}",
+        "{% set y = 1 %}{% block b %}{{ y }}{% set y = 2 %}{{ y }}{% endblock %}{{ y }}",
+        "{% set y = 1 %}{% block b %}{% if true %}{{ y }}{% endif %}{% set y = 2 %}{{ y }}{% endblock %}{{ y }}",
+        "{% macro m() %}{% block b %}{{ kwargs }}{{ varargs }}{{ caller }}{% endblock %}{% endmacro %}{{ m(a=1) }}",
+        "{% for i in [1, 2] %}{% block b scoped %}{{ loop.index }}{% endblock %}{% endfor %}",
+        "{% for i in [1, 2] %}{% block b %}{{ loop is defined }}{% endblock %}{% endfor %}",
     ],
 )
 def test_blocks_are_those_of_jinja2(source: str) -> None:
