@@ -98,7 +98,8 @@ def complain(message: str, code: int) -> int:
 
 def describe(error: JinjarunError) -> str:
     """What is wrong and where; the class stands first, because a script may look for it."""
-    return f"{error.name}: {error}"
+    text = str(error)
+    return text if text.startswith(error.name) else f"{error.name}: {text}"
 
 
 def drop_output() -> None:

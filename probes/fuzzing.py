@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis.database import DirectoryBasedExampleDatabase
 
-from jinjarun.errors import TemplateRaised
+from jinjarun.errors import JinjarunError, TemplateRaised
 from probes.laws import CODES, EXAMPLES, LAWS, Break, Case, Subject
 from probes.renders import body_of
 from probes.searching import see_each, see_smaller, size
@@ -224,10 +224,13 @@ def _outcome(law: Law, hunt: _Hunt, broken: set[str]) -> LawOutcome:
 
 
 def _nothing(name: str, subject: Subject, seed: int, chosen: list[Law]) -> FuzzReport:
-    error = next(iter(subject.refusals.values()), None)
-    why = (
-        f"{error.name}: {error}" if error is not None and not subject.templates else "a plain question does not render"
-    )
+    if subject.templates:
+        answer = subject.render({"messages": [{"role": "user", "content": "Hi"}]})
+        said = f": {answer}" if isinstance(answer, JinjarunError) else ""
+        why = f"a plain question does not render{said}"
+    else:
+        error = next(iter(subject.refusals.values()))
+        why = f"{error.name}: {error}"
     laws = [LawOutcome(law.name, law.codes, None, why) for law in chosen]
     return FuzzReport(name, "not_evaluated", subject.dialect, seed, 0, 0, laws, why=why)
 

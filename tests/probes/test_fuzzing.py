@@ -9,6 +9,7 @@ import pytest
 from hypothesis.database import InMemoryExampleDatabase
 
 from jinjarun import Template
+from jinjarun.limits import Limits
 from probes import cli
 from probes.fuzzing import FuzzReport, fuzz
 from probes.laws import CODES, LAWS
@@ -201,3 +202,13 @@ def test_a_terminal_of_80_columns_holds_all_but_json_and_commands(capsysbinary: 
 def test_harmony_takes_schemas_of_several_types() -> None:
     report = fuzzed("harmony", ["renders", "tools-read-back"])
     assert not report.broken
+
+
+def test_why_nothing_could_be_asked() -> None:
+    raises = fuzz("{{ raise_exception('no ' ~ messages[0].role) }}")
+    assert raises.why is not None
+    assert raises.why.startswith("a plain question does not render: no user")
+    limited = fuzz("{{ messages }}", limits=Limits(steps=1))
+    assert limited.why is not None
+    assert "limit exceeded: steps" in limited.why
+    assert {law.holds for law in limited.laws} == {None}
