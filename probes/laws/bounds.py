@@ -92,8 +92,8 @@ def linear_cost(case: Case) -> Iterator[Break]:
     if unit is not None:
         lead, turns = unit
         least = max(1, LEAST_MESSAGES // len(turns))
-        costs = [_cost(case, [*lead, *turns * (least * factor)]) for factor in DOUBLED]
-        yield from _judged(case, costs, "messages", least * len(turns))
+        longer = [[*lead, *turns * (least * factor)] for factor in DOUBLED]
+        yield from _judged(case, longer, "messages", least * len(turns))
     if case.points:
         end = case.points[-1]
         at = max((i for i in range(end) if isinstance(case.messages[i].get("content"), str)), default=None)
@@ -106,7 +106,7 @@ def linear_cost(case: Case) -> Iterator[Break]:
                 ]
                 for factor in DOUBLED
             ]
-            yield from _judged(case, [_cost(case, messages) for messages in longer], "text", LEAST_TEXT)
+            yield from _judged(case, longer, "text", LEAST_TEXT)
 
 
 def _unit(messages: list[Message]) -> tuple[list[Message], list[Message]] | None:
@@ -128,11 +128,13 @@ def _cost(case: Case, messages: list[Message]) -> int | None:
     return rendered.cost if isinstance(rendered, Rendered) else None
 
 
-def _judged(case: Case, costs: list[int | None], what: str, least: int) -> Iterator[Break]:
-    if None in costs:
+def _judged(case: Case, longer: list[list[Message]], what: str, least: int) -> Iterator[Break]:
+    large = _cost(case, longer[-1])
+    if large is None or large <= FEWEST_STEPS:
         return
-    small, middle, large = (steps or 0 for steps in costs)
-    if large - middle > FEWEST_STEPS and large - middle > GROWTH * (middle - small):
+    small, middle = (_cost(case, messages) or 0 for messages in longer[:-1])
+    costs = small, middle, large
+    if 0 not in costs and large - middle > FEWEST_STEPS and large - middle > GROWTH * (middle - small):
         unit = "messages" if what == "messages" else "characters of a text"
         counts = " and ".join(f"{steps:,} for {least * factor}" for steps, factor in zip(costs, DOUBLED, strict=True))
         message = f"steps grow faster than the {what}: {counts} {unit}"
