@@ -9,7 +9,6 @@ A compiler makes plain closures, or with `watched` ones that also keep the origi
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +22,7 @@ from jinjarun.runtime.text import COMPUTED, Origin, Text, join
 from jinjarun.syntax import nodes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from jinjarun.dialects.base import Dialect
     from jinjarun.limits import Limits
@@ -77,7 +76,7 @@ class _Compiler:
         self.deepest = 0
         self.jumps = False
         self.loops = 0
-        self.soft = False
+        self.soft = False  # a condition is around in this frame: an unknown filter fails only where it is reached
         self.escaping: Closure | None = None
         self.escaping_cost = 0
         self.blocks: dict[str, Macro] = {}
@@ -243,13 +242,6 @@ class _Compiler:
         if self.deepest > self.limits.depth:
             raise self._too_deep(stmts[0])
         return closure, height, masked
-
-    @contextmanager
-    def in_frame_of_its_own(self) -> Iterator[None]:
-        """Where Jinja2 takes no account of a condition around: there an unknown filter is refused at once."""
-        outer, self.soft = self.soft, False
-        yield
-        self.soft = outer
 
     def enter(self, stmts: list[nodes.Stmt], parameters: tuple[str, ...] = ()) -> Scope:
         scope = Scope(stmts, self.scope)
@@ -520,8 +512,9 @@ class _Compiler:
         if not self.dialect.scoped_blocks:
             return self.body(stmts, branch)
         scope = self.enter(stmts)
-        with self.in_frame_of_its_own():
-            body = self.body(stmts, branch)
+        outer_soft, self.soft = self.soft, False
+        body = self.body(stmts, branch)
+        self.soft = outer_soft
         masked = self.leave(scope)
         if not scope.stores:
             return body
@@ -599,8 +592,9 @@ class _Compiler:
 
     def set_block(self, node: nodes.SetBlock) -> Closure:
         text = self.captured(node.body)
-        with self.in_frame_of_its_own():
-            through = None if node.filters is None else self.filters(node.filters)
+        outer_soft, self.soft = self.soft, False
+        through = None if node.filters is None else self.filters(node.filters)
+        self.soft = outer_soft
         assign = self.target(node.target)
 
         def set_block(env: Env) -> None:
@@ -614,8 +608,9 @@ class _Compiler:
 
     def filter_block(self, node: nodes.FilterBlock) -> Closure:
         text = self.captured(node.body)
-        with self.in_frame_of_its_own():
-            through = self.filters(node.filters)
+        outer_soft, self.soft = self.soft, False
+        through = self.filters(node.filters)
+        self.soft = outer_soft
         strict, to_text = self.dialect.filter_blocks_write_strings, self.dialect.text
 
         def filter_block(env: Env) -> None:
@@ -663,8 +658,9 @@ class _Compiler:
         for parameter in parameters:
             self.look_up(parameter.name)
             if parameter.default is not None:
-                with self.in_frame_of_its_own():
-                    defaults[parameter.name] = self.expr(parameter.default)
+                outer_soft, self.soft = self.soft, False
+                defaults[parameter.name] = self.expr(parameter.default)
+                self.soft = outer_soft
         cost, self.cost = self.cost, outer_cost
         height = self.deepest
         self.depth, self.deepest = outer_depth, max(outer_deepest, outer_depth + height)
@@ -705,8 +701,9 @@ class _Compiler:
         names = tuple(name for target, _ in node.assignments for name in target_names(target))
         scope = self.enter(node.body, names)
         targets = [self.target(target) for target, _ in node.assignments]
-        with self.in_frame_of_its_own():
-            body = self.body(node.body)
+        outer_soft, self.soft = self.soft, False
+        body = self.body(node.body)
+        self.soft = outer_soft
         masked = self.leave(scope)
 
         def with_(env: Env) -> Any:
@@ -753,9 +750,10 @@ class _Compiler:
         use this tag.
         """
         outer, before = (self.escaping, self.escaping_cost), self.cost
-        with self.in_frame_of_its_own():
-            self.escaping = self.expr(node.enabled)
-            self.escaping_cost = self.cost - before
+        outer_soft, self.soft = self.soft, False
+        self.escaping = self.expr(node.enabled)
+        self.escaping_cost = self.cost - before
+        self.soft = outer_soft
         body = self.inner_body(node.body)
         self.escaping, self.escaping_cost = outer
         return body
