@@ -76,7 +76,6 @@ class _Compiler:
         self.deepest = 0
         self.jumps = False
         self.loops = 0
-        self.soft = False  # a condition is around in this frame: an unknown filter fails only where it is reached
         self.escaping: Closure | None = None
         self.escaping_cost = 0
         self.blocks: dict[str, Macro] = {}
@@ -229,16 +228,15 @@ class _Compiler:
     ) -> tuple[Closure, int, list[str]]:
         """The body of a macro, a caller, a recursive loop or a block: closure, height of its tree, names masked in it.
         `alone`: nothing that surrounds it in the source is known in it."""
-        outer_depth, outer_deepest, outer_loops, outer_soft = self.depth, self.deepest, self.loops, self.soft
+        outer_depth, outer_deepest, outer_loops = self.depth, self.deepest, self.loops
         self.depth = self.deepest = self.loops = 0
-        self.soft = False
         scope = self.enter(stmts, parameters)
         scope.alone = alone
         closure = self.body(stmts)
         masked = self.leave(scope)
         height = self.deepest
         self.depth, self.deepest = outer_depth, max(outer_deepest, outer_depth + height)
-        self.loops, self.soft = outer_loops, outer_soft
+        self.loops = outer_loops
         if self.deepest > self.limits.depth:
             raise self._too_deep(stmts[0])
         return closure, height, masked
@@ -330,7 +328,7 @@ class _Compiler:
         return output
 
     def if_(self, node: nodes.If) -> Closure:
-        outer_soft, self.soft = self.soft, True
+        outer_soft, self.scope.soft = self.scope.soft, True
         arms = []
         for i, branch in enumerate(node.branches):
             test = self.condition(branch.test)
@@ -340,7 +338,7 @@ class _Compiler:
         if node.otherwise is not None:
             line = node.otherwise[0].line if node.otherwise else node.line
             otherwise = self.arm(node.otherwise, (line, "else"))
-        self.soft = outer_soft
+        self.scope.soft = outer_soft
 
         if len(arms) == 1:
             test, body = arms[0]
@@ -413,7 +411,6 @@ class _Compiler:
         outer_cost, self.cost = self.cost, 1
         assign = self.target(node.target)
         item_cost, self.cost = self.cost, outer_cost
-        outer_soft, self.soft = self.soft, False
         outer_names, self.names = self.names, set()
         outer_jumps = self.jumps
 
@@ -441,7 +438,6 @@ class _Compiler:
         if node.otherwise is not None:
             line = node.otherwise[0].line if node.otherwise else node.line
             otherwise = self.inner_body(node.otherwise, (line, "for-else"))
-        self.soft = outer_soft
         height = self.deepest - self.depth if node.recursive else 0
 
         def start(env: Env, value: Any, recurse: Callable[..., Any] | None, depth: int) -> bool:
@@ -512,9 +508,7 @@ class _Compiler:
         if not self.dialect.scoped_blocks:
             return self.body(stmts, branch)
         scope = self.enter(stmts)
-        outer_soft, self.soft = self.soft, False
         body = self.body(stmts, branch)
-        self.soft = outer_soft
         masked = self.leave(scope)
         if not scope.stores:
             return body
@@ -592,9 +586,7 @@ class _Compiler:
 
     def set_block(self, node: nodes.SetBlock) -> Closure:
         text = self.captured(node.body)
-        outer_soft, self.soft = self.soft, False
         through = None if node.filters is None else self.filters(node.filters)
-        self.soft = outer_soft
         assign = self.target(node.target)
 
         def set_block(env: Env) -> None:
@@ -608,9 +600,7 @@ class _Compiler:
 
     def filter_block(self, node: nodes.FilterBlock) -> Closure:
         text = self.captured(node.body)
-        outer_soft, self.soft = self.soft, False
         through = self.filters(node.filters)
-        self.soft = outer_soft
         strict, to_text = self.dialect.filter_blocks_write_strings, self.dialect.text
 
         def filter_block(env: Env) -> None:
@@ -629,8 +619,10 @@ class _Compiler:
     def filters(self, node: nodes.Filter) -> Callable[[Env, Any], Any]:
         """A chain of filters as a function of the text that goes in."""
         self.descend(node)
+        outer_soft, self.scope.soft = self.scope.soft, False
         inner = self.filters(node.value) if isinstance(node.value, nodes.Filter) else None
         apply = self.filter_function(node)
+        self.scope.soft = outer_soft
         self.depth -= 1
 
         def filters(env: Env, value: Any) -> Any:
@@ -658,9 +650,9 @@ class _Compiler:
         for parameter in parameters:
             self.look_up(parameter.name)
             if parameter.default is not None:
-                outer_soft, self.soft = self.soft, False
+                outer_soft, self.scope.soft = self.scope.soft, False
                 defaults[parameter.name] = self.expr(parameter.default)
-                self.soft = outer_soft
+                self.scope.soft = outer_soft
         cost, self.cost = self.cost, outer_cost
         height = self.deepest
         self.depth, self.deepest = outer_depth, max(outer_deepest, outer_depth + height)
@@ -701,9 +693,7 @@ class _Compiler:
         names = tuple(name for target, _ in node.assignments for name in target_names(target))
         scope = self.enter(node.body, names)
         targets = [self.target(target) for target, _ in node.assignments]
-        outer_soft, self.soft = self.soft, False
         body = self.body(node.body)
-        self.soft = outer_soft
         masked = self.leave(scope)
 
         def with_(env: Env) -> Any:
@@ -750,10 +740,10 @@ class _Compiler:
         use this tag.
         """
         outer, before = (self.escaping, self.escaping_cost), self.cost
-        outer_soft, self.soft = self.soft, False
+        outer_soft, self.scope.soft = self.scope.soft, False
         self.escaping = self.expr(node.enabled)
         self.escaping_cost = self.cost - before
-        self.soft = outer_soft
+        self.scope.soft = outer_soft
         body = self.inner_body(node.body)
         self.escaping, self.escaping_cost = outer
         return body
@@ -974,10 +964,10 @@ class _Compiler:
         return differs
 
     def conditional(self, node: nodes.Conditional) -> Closure:
-        outer_soft, self.soft = self.soft, True
+        outer_soft, self.scope.soft = self.scope.soft, True
         test, then = self.expr(node.test), self.expr(node.then)
         otherwise = None if node.otherwise is None else self.expr(node.otherwise)
-        self.soft = outer_soft
+        self.scope.soft = outer_soft
         if otherwise is None:
             missing = self.dialect.missing_else
             return lambda env: then(env) if test(env) else missing()
@@ -1182,7 +1172,7 @@ class _Compiler:
     def unknown(self, node: nodes.Filter | nodes.Test, kind: str) -> Callable[..., Any]:
         """What stands for a filter or test that the dialect does not have: an error, at once or when reached."""
         message = f"no {kind} named {quote(node.name)!r} in {self.dialect.name}"
-        if not self.soft:
+        if not self.scope.soft:
             raise TemplateSyntaxError(message, line=node.line, column=node.column)
 
         def unknown(*_: Any, **__: Any) -> Any:

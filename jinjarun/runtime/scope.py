@@ -53,11 +53,12 @@ class Env(dict[str, Any]):
 
 class Scope:
     """What one scope of a template assigns. `stores` maps each name to whether every way through assigns it. `alone`:
-    of the scopes around it, none is known in it, as in a block."""
+    of the scopes around it, none is known in it, as in a block. `soft`: the compiler is below a condition in it, where
+    an unknown filter fails only if it is reached."""
 
     def __init__(self, body: list[nodes.Stmt], outer: Scope | None) -> None:
         self.outer = outer
-        self.alone = False
+        self.alone = self.soft = False
         self.stores: dict[str, bool] = {}
         self.parameters: set[str] = set()
         self._stored: set[str] = set()

@@ -157,9 +157,8 @@ class Builder(Expressions):
 
     def _for_head(self, k: Kids, recursive: bool) -> tuple[nodes.For, int]:
         (line, column, _), target, _, (iterable, test) = k[:4]
-        choice = iterable
-        is_filter = isinstance(choice, nodes.Conditional) and choice.otherwise is None and test is None
-        if self.rules.filtered_group and is_filter:
+        choice, filtered = iterable, self.rules.filtered_group and test is None
+        if filtered and isinstance(choice, nodes.Conditional) and choice.otherwise is None:
             iterable, test = choice.then, choice.test
         items = target.items if type(target) is nodes.TupleExpr else [target]
         for item in items:
