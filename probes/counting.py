@@ -10,6 +10,7 @@ import os
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from jinjarun.errors import InputError, LimitExceeded
+from jinjarun.sequences import common_prefix
 from jinjarun.sources.files import failure, is_directory, is_file, read_bytes
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class CodePoints:
         return len(text)
 
     def shared(self, a: str, b: str) -> int:
-        return common_start(a, b)
+        return common_prefix(a, b)
 
     def within(self, text: str, places: Sequence[tuple[int, int]]) -> int:
         return sum(max(0, min(end, len(text)) - max(0, start)) for start, end in places)
@@ -70,7 +71,7 @@ class Tokens:
         return len(self._encode(text).ids)
 
     def shared(self, a: str, b: str) -> int:
-        return common_start(self._encode(a).ids, self._encode(b).ids)
+        return common_prefix(self._encode(a).ids, self._encode(b).ids)
 
     def within(self, text: str, places: Sequence[tuple[int, int]]) -> int:
         """A token counts where it overlaps a place (transformers 5.24, `return_assistant_tokens_mask`)."""
@@ -111,15 +112,3 @@ def counter(target: str | os.PathLike[str] | None = None) -> Counter:
     encoder.no_truncation()
     encoder.no_padding()
     return Tokens(encoder)
-
-
-def common_start(a: Sequence[Any], b: Sequence[Any]) -> int:
-    """The number of leading items that two sequences share."""
-    low, high = 0, min(len(a), len(b))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if a[low:middle] == b[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low

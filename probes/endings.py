@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
+from jinjarun.sequences import common_prefix
 from probes import canaries
 from probes.canaries import USUAL, Form
-from probes.counting import common_start
 from probes.renders import APPLY, LLAMA_RAW, LLAMA_SERVER, RAW, dialect_of
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ def _ending(renders: Renders, path: str, question: _Question, form: Form, known:
         middle = last
     if last is None or middle is None:
         return None
-    shared = common_start(last, middle)
+    shared = common_prefix(last, middle)
     closing = [marker.text for marker in markers_in(last, known) if marker.end <= shared]
     following = [marker.text for marker in markers_in(middle, known) if marker.end > shared][:1]
     if not closing and (own := [marker.text for marker in markers_in(last, known)]):

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from jinjarun.errors import InputError
 from jinjarun.limits import Limits
+from jinjarun.sequences import common_prefix
 from jinjarun.serving.builtin_formats import FormatServer
 from jinjarun.serving.caps import BUILD
 from jinjarun.serving.llama_server import LlamaServer
 from jinjarun.serving.transformers import VERSION, explain_chat_template
 from jinjarun.template import Span, Template
-from probes.counting import common_start
 from probes.renders import APPLY, LLAMA_SERVER, PATHS, dialect_of
 
 if TYPE_CHECKING:
@@ -191,8 +191,8 @@ def _spans_of_prompt(answer: Answer) -> tuple[Span, ...]:
     if not rendered.spans:
         return ()
     text = rendered.text
-    head = common_start(text, prompt)
-    tail = min(common_start(text[::-1], prompt[::-1]), min(len(text), len(prompt)) - head)
+    head = common_prefix(text, prompt)
+    tail = min(common_prefix(text[::-1], prompt[::-1]), min(len(text), len(prompt)) - head)
     places = answer.prepared.chat.places
     found = [
         *_cut(rendered.spans, 0, head, 0, places),

@@ -14,9 +14,10 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from jinjarun.sequences import common_prefix
 from probes import canaries
 from probes.canaries import USUAL, Form, say
-from probes.counting import CodePoints, Counter, common_start
+from probes.counting import CodePoints, Counter
 from probes.renders import LLAMA_RAW, RAW, EvidenceBook, Outcome, Renders
 from probes.report import Law, NotEvaluated, Prefix, ToolLoop
 
@@ -47,7 +48,7 @@ class Growth:
 
     @property
     def at(self) -> int:
-        return common_start(self.kept, self.later)
+        return common_prefix(self.kept, self.later)
 
     @property
     def holds(self) -> bool:
@@ -105,7 +106,7 @@ class Asker:
         bare = self.text({**chat, "add_generation_prompt": False})
         if prompt is None or bare is None or prompt == bare:
             return prompt
-        return prompt[: common_start(prompt, bare)]
+        return prompt[: common_prefix(prompt, bare)]
 
     def in_form(self, form: Form) -> Asker:
         return replace(self, form=form)
@@ -194,7 +195,7 @@ def as_generated(ask: Asker) -> Growth | None:
     if prompt is None or whole is None or later is None or canaries.ANSWER not in whole:
         return None
     end = whole.rindex(canaries.ANSWER) + len(canaries.ANSWER)
-    shared = common_start(prompt, whole)
+    shared = common_prefix(prompt, whole)
     begun = whole.find(canaries.REASONING)
     begun = whole.rindex(canaries.ANSWER) if begun < 0 else begun
     kept = whole[:end] if shared == len(prompt) else prompt + whole[begun:end]

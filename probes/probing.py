@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from jinjarun.dialects import dialect_named
 from jinjarun.errors import InputError, JinjarunError
+from jinjarun.sequences import common_prefix
 from jinjarun.serving.caps import BUILD
 from probes.advice import advice
 from probes.chats import CHATS, CONVERSATION_SET
@@ -273,12 +274,7 @@ def differences(renders: Renders) -> list[Difference]:
 
 def first_difference(a: str | None, b: str | None) -> int | None:
     """The first code point at which two texts part; None where one is missing."""
-    if a is None or b is None:
-        return None
-    for i, (x, y) in enumerate(zip(a, b, strict=False)):
-        if x != y:
-            return i
-    return min(len(a), len(b))
+    return None if a is None or b is None else common_prefix(a, b)
 
 
 def _side(text: str | None, error: JinjarunError | None, at: int | None) -> str:

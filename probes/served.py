@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from jinjarun.errors import InputError, JinjarunError, LimitExceeded
 from jinjarun.limits import Limits
+from jinjarun.sequences import common_prefix
 from jinjarun.serving import server_json
 from jinjarun.serving.caps import BUILD, chat_template_caps
-from probes.counting import common_start
 from probes.paths import Setting, answer_on_path, llama_server
 from probes.probing import probe
 from probes.renders import LLAMA_SERVER
@@ -102,7 +102,7 @@ def explain(setting: dict[str, Any], body: str) -> dict[str, Any]:
     following = _next_request(request) if "text" in first else None
     second = None if following is None else _outcome(path, started, following)
     if second is not None and "text" in second:
-        second["shared"] = common_start(first["text"], second["text"])
+        second["shared"] = common_prefix(first["text"], second["text"])
     return {"path": path, "answer": first, "next": second}
 
 

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 from jinjarun.errors import InputError, JinjarunError, RenderError, TemplateRaised, TemplateSyntaxError, quote
 from jinjarun.limits import Limits
+from jinjarun.sequences import common_prefix
 from jinjarun.serving import reworks, server_json
 from jinjarun.serving.caps import BUILD
 from jinjarun.serving.families import Resumption
 from jinjarun.serving.loaded import EXAMPLE, Loaded, load_default
-from jinjarun.serving.markers import common_prefix
 from jinjarun.serving.requests import ChatRequest, parse_request
 from jinjarun.serving.reworks import Conversation, Rework
 from jinjarun.serving.schemas import SchemaFault, check_parameters, check_schema

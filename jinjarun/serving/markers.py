@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from jinjarun.sequences import common_prefix
 from jinjarun.serving import server_json
 
 if TYPE_CHECKING:
@@ -187,18 +188,6 @@ class _Split:
             right=right[head:end_right],
             suffix=b"".join([left[end_left:], *reversed(self.suffix)]),
         )
-
-
-def common_prefix(left: bytes, right: bytes) -> int:
-    """Bytes that both begin with."""
-    low, high = 0, min(len(left), len(right))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if left[low:middle] == right[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
 
 
 def _common_suffix(left: bytes, right: bytes) -> int:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from jinjarun.errors import JinjarunError, LimitExceeded
 from jinjarun.limits import Limits
+from jinjarun.sequences import common_prefix
 from jinjarun.template import Rendered, Template
 from probes.renders import LLAMA_RAW, RAW, dialect_of
 from probes.report import FROZEN_NOW
@@ -102,21 +103,7 @@ class Break:
 
     @property
     def at(self) -> int:
-        return parting(self.kept, self.came)
-
-
-def parting(a: str, b: str) -> int:
-    """The first code point in which two texts differ."""
-    if a == b:
-        return len(a)
-    low, high = 0, min(len(a), len(b))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if a[:middle] == b[:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+        return common_prefix(self.kept, self.came)
 
 
 class Subject:
@@ -426,7 +413,7 @@ class Case:
         if usual is not None and asked.text.endswith(usual):
             return asked.text[: len(asked.text) - len(usual)]
         bare = self.prompt(end, prompt=False)
-        return asked.text if bare is None else asked.text[: parting(asked.text, bare.text)]
+        return asked.text if bare is None else asked.text[: common_prefix(asked.text, bare.text)]
 
     @cached_property
     def failures(self) -> list[tuple[Chat, JinjarunError]]:

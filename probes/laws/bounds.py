@@ -6,9 +6,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from jinjarun.errors import JinjarunError, LimitExceeded, TemplateRaised, quote
+from jinjarun.sequences import common_prefix
 from jinjarun.template import Rendered
 from probes.chats import CHATS
-from probes.laws.base import Break, Case, Law, Subject, parting
+from probes.laws.base import Break, Case, Law, Subject
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -79,7 +80,7 @@ def differences(case: Case) -> Iterator[Break]:
         came = theirs.text if isinstance(theirs, Rendered) else ""
         yield Break("paths-agree", "PT101", cause, message, chat, kept, came, line=failed.line)
     elif theirs.text != whole.text:
-        line = whole.line_at(parting(whole.text, theirs.text))
+        line = whole.line_at(common_prefix(whole.text, theirs.text))
         only_space = "".join(theirs.text.split()) == "".join(whole.text.split())
         cause = "space" if only_space else f"text: line {line}"
         message = f"{case.subject.dialect} and {other} write different texts"

@@ -7,8 +7,9 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from jinjarun.sequences import common_prefix
 from jinjarun.template import Rendered
-from probes.laws.base import Break, Case, Law, Prompt, parting, text_of
+from probes.laws.base import Break, Case, Law, Prompt, text_of
 from probes.supports import REASONING_FIELDS
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def grows(law: str) -> Law:
             first = case.prompt(before)
             if kept is None or later is None or first is None or later.text.startswith(kept):
                 continue
-            at = parting(kept, later.text)
+            at = common_prefix(kept, later.text)
             cause = cause_of(case.messages[:before], first, later, at)
             if cause == "end_differs" and generates(case, first, at):
                 cause = "generation_prompt_differs"
@@ -165,9 +166,9 @@ def as_generated(case: Case) -> Iterator[Break]:
         kept = "" if place is None else replayed(asked, whole, place, answer)
         if later.text.startswith(kept):
             return
-        at = parting(kept, later.text)
+        at = common_prefix(kept, later.text)
         cause = cause_of(case.messages[: before + 1], whole, later, at)
-        begun = parting(asked.text, whole.text)
+        begun = common_prefix(asked.text, whole.text)
         if cause not in DESIGN and begun <= at < len(asked.text):
             cause = "generation_prompt_differs"
         yield Break(
@@ -207,7 +208,7 @@ def turn_count(case: Case) -> Iterator[Break]:
         spots = [prompt.only(text_of(case.messages[last]).strip()) for prompt in (first, later)]
         if min(spots) >= 0 and first.text.count(opener, 0, spots[0]) == later.text.count(opener, 0, spots[1]):
             continue  # as many, even with those that texts hold
-        at = parting(first.text, later.text)
+        at = common_prefix(first.text, later.text)
         if cause_of(case.messages[:before], first, later, at) in DESIGN:
             continue
         if last not in first.places or last not in later.places:

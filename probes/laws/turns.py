@@ -6,8 +6,9 @@ import json
 import re
 from typing import TYPE_CHECKING
 
+from jinjarun.sequences import common_prefix
 from jinjarun.template import Rendered
-from probes.laws.base import Break, Case, Law, Prompt, parting, text_of
+from probes.laws.base import Break, Case, Law, Prompt, text_of
 from probes.laws.frames import neighbours
 from probes.supports import REASONING_FIELDS
 
@@ -170,7 +171,7 @@ def generation_prompt(case: Case) -> Iterator[Break]:
             line=asked.line_at(len(asked.text)),
         )
     else:
-        found = asked.text[parting(asked.text, bare.text) :]
+        found = asked.text[common_prefix(asked.text, bare.text) :]
         message = f"the generation prompt behind a message of {role} is {found!r}, not {usual!r}"
         yield Break(
             "generation-prompt",
@@ -180,7 +181,7 @@ def generation_prompt(case: Case) -> Iterator[Break]:
             asked.chat,
             bare.text + usual,
             asked.text,
-            line=asked.line_at(parting(asked.text, bare.text)),
+            line=asked.line_at(common_prefix(asked.text, bare.text)),
         )
 
 
@@ -293,7 +294,7 @@ def structure_fixed(case: Case) -> Iterator[Break]:
                 whole.chat,
                 other.text,
                 whole.text,
-                line=whole.line_at(parting(*texts)),
+                line=whole.line_at(common_prefix(*texts)),
             )
 
 

@@ -18,8 +18,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from jinjarun.sequences import common_prefix
 from probes import canaries
-from probes.counting import common_start
 from probes.prefix import asker
 from probes.rules.base import Hit, Rule
 from probes.rules.laws import broken_laws
@@ -48,7 +48,7 @@ def _with_tools(facts: Facts) -> list[Hit]:
     kept, text = ask.history(first), ask.text(later)
     if kept is None or text is None or canaries.TOOL not in kept or text.startswith(kept):
         return []
-    at = common_start(kept, text)
+    at = common_prefix(kept, text)
     message = (
         f"where tools are offered a new question changes the prompt before it; of {len(kept)} code points {at} stay"
     )

@@ -20,12 +20,12 @@ import re
 from typing import TYPE_CHECKING
 
 from jinjarun.errors import quote
+from jinjarun.sequences import common_prefix
 from probes import canaries
 from probes.chats import CHATS
 from probes.renders import APPLY, LLAMA_RAW, LLAMA_SERVER, RAW
 from probes.rules.base import Hit, Rule
 from probes.rules.looking import fates
-from probes.shape.texts import shared
 
 if TYPE_CHECKING:
     from probes.chats import Chat
@@ -75,7 +75,7 @@ def _unsupported(facts: Facts) -> set[str]:
 
 def _hit(facts: Facts, name: str, chat: Chat, ours: Outcome, theirs: Outcome) -> Hit:
     if ours.text is not None and theirs.text is not None:
-        at = shared(ours.text, theirs.text)
+        at = common_prefix(ours.text, theirs.text)
         left, right = (text[max(0, at - CONTEXT) : at + CONTEXT] for text in (ours.text, theirs.text))
         message = f"transformers writes {quote(left)!r}, llama.cpp {quote(right)!r}"
         line = _line(facts, chat, at)

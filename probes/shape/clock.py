@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Literal
 
+from jinjarun.sequences import common_prefix
 from probes.canaries import SYSTEM, say
 from probes.report import FROZEN_NOW, Clock
 from probes.shape.asking import question, two_tools
-from probes.shape.texts import shared
 
 if TYPE_CHECKING:
     from probes.chats import Chat
@@ -36,7 +36,7 @@ def clock(ask: Asking) -> Clock | None:
         text, other = ask.at(chat, FROZEN_NOW), ask.at(chat, FROZEN_NOW + FAR)
         if text is None or other is None or text == other:
             continue
-        at = shared(text, other)
+        at = common_prefix(text, other)
         return Clock(
             at=_start(text, at),
             resolution=_resolution(ask, chat, text),

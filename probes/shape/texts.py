@@ -7,35 +7,23 @@ import json
 import re
 from typing import Any
 
+from jinjarun.sequences import common_prefix
+
 MARKER = re.compile(r"<[^<>\s][^<>\n]{0,80}>|\[/?[A-Z][A-Z0-9_ ]{1,40}\]|\{\{ [a-z_]+ \}\}|```[a-z]*")
 """What looks like a marker of a format: in angle or square brackets, a fence, or a special token without a value."""
 
 CLOSERS = {"[": "]", "{": "}", "(": ")"}
 
 
-def shared(a: str, b: str) -> int:
-    """How many code points two texts have in common at their start."""
-    if a == b:
-        return len(a)
-    low, high = 0, min(len(a), len(b))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if a.startswith(b[:middle]):
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
 def common_start(a: str, b: str) -> str:
     """The longest common start that ends neither inside a marker nor inside a word of either text."""
-    end = shared(a, b)
+    end = common_prefix(a, b)
     return a[: min(_before_cut(a, end), _before_cut(b, end))]
 
 
 def common_end(a: str, b: str) -> str:
     """The longest common end that begins neither inside a marker nor inside a word of either text."""
-    size = shared(a[::-1], b[::-1])
+    size = common_prefix(a[::-1], b[::-1])
     size = min(size, len(a) - _after_cut(a, len(a) - size), len(b) - _after_cut(b, len(b) - size))
     return a[len(a) - size :]
 

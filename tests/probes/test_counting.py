@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jinjarun.errors import InputError, LimitExceeded, SourceError
+from jinjarun.sequences import common_prefix
 from probes import counting
-from probes.counting import CodePoints, common_start, counter
+from probes.counting import CodePoints, counter
 from probes.tokens import tokens_chapter
 from tests.probes.token_files import CHATML, model_folder, opened, tokenizer
 from tests.sources.support import write
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 @given(st.text(), st.text(), st.text())
 def test_the_common_start_of_texts(start: str, a: str, b: str) -> None:
-    shared = common_start(start + a, start + b)
+    shared = common_prefix(start + a, start + b)
     assert shared >= len(start)
     assert (start + a)[:shared] == (start + b)[:shared]
     assert (start + a)[shared : shared + 1] != (start + b)[shared : shared + 1] or shared == len(start + a)
