@@ -10,34 +10,18 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from probes import cli
+from tests.probes.conftest import Run
 
 SYSTEM_USER = (
     "<|im_start|>system\nYou are a careful Java assistant.<|im_end|>\n"
     "<|im_start|>user\nReverse a string.<|im_end|>\n<|im_start|>assistant\n"
 )
-Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(capsysbinary: pytest.CaptureFixture[bytes]) -> Run:
-    """Calls the command line in this process: exit code, standard output, standard error."""
-
-    def call(*arguments: str | os.PathLike[str]) -> tuple[int, str, str]:
-        try:
-            code = cli.main([os.fspath(argument) for argument in arguments])
-        except SystemExit as error:
-            code = int(str(error.code))
-        captured = capsysbinary.readouterr()
-        return code, captured.out.decode(), captured.err.decode()
-
-    return call
 
 
 def feed(monkeypatch: pytest.MonkeyPatch, data: bytes) -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,10 +12,10 @@ import pytest
 import probes
 from jinjarun.limits import Limits
 from jinjarun.sources import Token, TokenData
-from probes import cli
 from probes.comparing import EXAMPLES, TemplateComparison, compare_templates
 from probes.renders import PATHS
 from probes.template_changes import TemplateChange, flat
+from tests.probes.conftest import Run
 
 CHATML = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
@@ -29,7 +28,6 @@ TOOLS = (
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
 Told = dict[tuple[str, str], TemplateChange]
-Run = Callable[..., tuple[int, str, str]]
 
 
 def told(comparison: TemplateComparison) -> Told:
@@ -267,16 +265,8 @@ def test_nested_objects_become_dotted_names() -> None:
 
 
 @pytest.fixture
-def run(capsysbinary: pytest.CaptureFixture[bytes]) -> Run:
-    def call(*arguments: str | os.PathLike[str]) -> tuple[int, str, str]:
-        try:
-            code = cli.main(["compare", *map(os.fspath, arguments)])
-        except SystemExit as error:
-            code = int(str(error.code))
-        captured = capsysbinary.readouterr()
-        return code, captured.out.decode(), captured.err.decode()
-
-    return call
+def run(run: Run) -> Run:
+    return partial(run, "compare")
 
 
 @pytest.fixture

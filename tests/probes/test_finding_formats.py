@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
-from probes import cli
 from probes.fuzzing import fuzz
 from probes.laws import CODES
 from probes.probing import template_info
@@ -18,29 +16,16 @@ from probes.reporters import FINDING_FORMATS, FORMATS
 from probes.reporters.rows import fuzz_row
 from probes.rules import rules
 from tests.bench.planted import family
+from tests.probes.conftest import Run
 from tests.probes.token_files import CHATML
 
 FORGETFUL = CHATML.replace("in messages", "in messages[-3:]")
-Run = Callable[..., tuple[int, str, str]]
 COMMANDS = {
     "lint": ["lint", "--select", "PS101,SY001", "--fail-on", "warning"],
     "snapshot": ["snapshot", "--check"],
     "fuzz": ["fuzz", "--law", "texts-kept", "--max-examples", "10", "--database", "none"],
 }
 FOUND = {"lint": "PS101 earlier-turns-rewritten", "snapshot": "snapshot differs", "fuzz": "CT106 content-altered"}
-
-
-@pytest.fixture
-def run(capsysbinary: pytest.CaptureFixture[bytes]) -> Run:
-    def call(*arguments: object) -> tuple[int, str, str]:
-        try:
-            code = cli.main([str(argument) for argument in arguments])
-        except SystemExit as error:
-            code = int(str(error.code))
-        captured = capsysbinary.readouterr()
-        return code, captured.out.decode(), captured.err.decode()
-
-    return call
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ import pytest
 
 import probes
 from jinjarun.errors import InputError, JinjarunError
-from probes import cli
 from probes.lint_targets import Options, find_targets, lint_all
 from probes.linting import (
     LintResult,
@@ -22,25 +20,11 @@ from probes.linting import (
     without_exemptions,
 )
 from probes.rules import rules
+from tests.probes.conftest import Run
 from tests.probes.token_files import CHATML, gguf_file, model_folder
-
-Run = Callable[..., tuple[int, str, str]]
 
 DOUBLE = rules()["TL104"].triggers
 """Double-encodes arguments, and loses text parts besides."""
-
-
-@pytest.fixture
-def run(capsysbinary: pytest.CaptureFixture[bytes]) -> Run:
-    def call(*arguments: object) -> tuple[int, str, str]:
-        try:
-            code = cli.main([str(argument) for argument in arguments])
-        except SystemExit as error:
-            code = int(str(error.code))
-        captured = capsysbinary.readouterr()
-        return code, captured.out.decode(), captured.err.decode()
-
-    return call
 
 
 def codes(result: LintResult) -> set[str]:

@@ -11,8 +11,9 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ from probes.scanning.running import Lines, Progress, Stoppable, duration, progre
 from probes.scanning.scan import scan
 from probes.scanning.walk import find
 from probes.scanning.worker import unpacked
+from tests.probes.conftest import Run
 from tests.probes.scan_targets import Closed, Here, Unreliable
 from tests.sources.support import SHARED, TEMPLATE, needs_shared, write
 
@@ -374,20 +376,9 @@ def vars_of(row: Row) -> dict[str, Any]:
 # The command
 
 
-Run = Callable[..., tuple[int, str, str]]
-
-
 @pytest.fixture
-def run(capsysbinary: pytest.CaptureFixture[bytes]) -> Run:
-    def call(*arguments: str | Path) -> tuple[int, str, str]:
-        try:
-            code = cli.main(["scan", *map(str, arguments)])
-        except SystemExit as error:
-            code = int(str(error.code))
-        captured = capsysbinary.readouterr()
-        return code, captured.out.decode(), captured.err.decode()
-
-    return call
+def run(run: Run) -> Run:
+    return partial(run, "scan")
 
 
 @pytest.fixture

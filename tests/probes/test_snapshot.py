@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,31 +13,22 @@ import probes
 from jinjarun.dialects import dialect_named
 from jinjarun.errors import SourceError, TemplateSyntaxError
 from jinjarun.sources import open_source
-from probes import cli
 from probes.chats import CHATS, conversation
 from probes.families import corpus_folder
 from probes.renders import PATHS, Renders
 from probes.snapshot import Snapshot, changes, keep, read_snapshot, snapshot, snapshot_file
 from tests.families import WITH_TEMPLATE, family
+from tests.probes.conftest import Run
 
 CHATML = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
-Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def run(capsysbinary: pytest.CaptureFixture[bytes]) -> Run:
-    def call(*arguments: str | os.PathLike[str]) -> tuple[int, str, str]:
-        try:
-            code = cli.main(["snapshot", *map(os.fspath, arguments)])
-        except SystemExit as error:
-            code = int(str(error.code))
-        captured = capsysbinary.readouterr()
-        return code, captured.out.decode(), captured.err.decode()
-
-    return call
+def run(run: Run) -> Run:
+    return partial(run, "snapshot")
 
 
 @pytest.fixture
