@@ -217,7 +217,7 @@ def run_render(args: argparse.Namespace) -> int:
         args.engine = "llama-server"
     if args.engine is not None:
         return run_render_as(args)
-    if args.explain or args.request or args.mask or serving_flags(args):
+    if args.explain or args.request or args.mask or args.tokenizer or serving_flags(args):
         raise Usage("--request, --explain, --mask and llama-server's flags are for --as llama-server or transformers")
     chat: dict[str, Any] = dict(request(args))
     source = template_source(args, dialect)
@@ -241,6 +241,8 @@ def run_render_as(args: argparse.Namespace) -> int:
         raise Usage("--request is a whole request: give it without --messages, --conversation and --tools")
     if args.mask and args.engine != "transformers":
         raise Usage("--mask is for --as transformers: llama-server knows no training")
+    if args.tokenizer and not args.mask:
+        raise Usage("--tokenizer counts what --mask tells: give both")
     lengths = counter(args.tokenizer)
     if args.request is None:
         chat: dict[str, Any] = dict(request(args))

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import builtins
 import json
-import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from probes import cli
+from tests.probes.conftest import Run
 from tests.probes.token_files import model_folder
 
-Run = Callable[..., tuple[int, str, str]]
 BODY = {
     "messages": [
         {"role": "developer", "content": [{"type": "text", "text": "Be brief."}], "extra": 1},
@@ -25,19 +22,6 @@ BODY = {
 }
 PROMPT = "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"
 THOUGHT = "<think>\n\n</think>\n\n"
-
-
-@pytest.fixture
-def run(capsysbinary: pytest.CaptureFixture[bytes]) -> Run:
-    def call(*arguments: str | os.PathLike[str]) -> tuple[int, str, str]:
-        try:
-            code = cli.main([os.fspath(argument) for argument in arguments])
-        except SystemExit as error:
-            code = int(str(error.code))
-        captured = capsysbinary.readouterr()
-        return code, captured.out.decode(), captured.err.decode()
-
-    return call
 
 
 @pytest.fixture
@@ -94,6 +78,8 @@ def test_mask(run: Run, tmp_path: Path) -> None:
     assert errors == "the mask covers 7 of 25 tokens, in 2 places\n"
     assert run("render", template, "--as", "llama-server", "--messages", messages, "--mask")[0] == 2
     assert run("render", template, "--messages", messages, "--mask")[0] == 2
+    code, _, errors = run(*command, "--tokenizer", folder)
+    assert (code, "--mask" in errors) == (2, True)
 
 
 def test_explain_leaves_the_prompt_exact(run: Run, body: Path) -> None:
