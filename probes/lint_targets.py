@@ -94,11 +94,13 @@ def _without_template(target: str, source: Source, options: Options) -> list[Lin
     """What the rule for that says of a model in which nothing is a template. Where it finds nothing, or was not asked,
     raises the SourceError that says what is there instead."""
     chosen, _ = selected(options.select, options.ignore, preview=options.preview)
-    found = TemplateSource.model_validate(source.report())
-    result = lint("", name=target, select=[NO_TEMPLATE], tokens=source.tokens, files=source, source=found)
-    if NO_TEMPLATE not in chosen or not result.findings:
+    results = []
+    if NO_TEMPLATE in chosen:
+        found = TemplateSource.model_validate(source.report())
+        results = [lint("", name=target, select=[NO_TEMPLATE], tokens=source.tokens, files=source, source=found)]
+    if not any(result.findings for result in results):
         source.template()
-    return [result]
+    return results
 
 
 def lint_isolated(target: str, options: dict[str, Any]) -> list[dict[str, Any]]:

@@ -164,10 +164,8 @@ def _applied(setting: Setting, body: Mapping[str, Any], variables: Mapping[str, 
     )
     data = applied.text.encode("utf-8", "replace")
     rows = tuple(rework.to_dict() for rework in applied.reworks)
-    spans_of_answers = applied.assistant_spans
-    return PathAnswer(
-        APPLY, VERSION, applied.text, data, applied.spans, rows, applied.template, assistant_spans=spans_of_answers
-    )
+    answers = applied.assistant_spans
+    return PathAnswer(APPLY, VERSION, applied.text, data, applied.spans, rows, applied.template, None, answers)
 
 
 def _served(answer: Answer) -> PathAnswer:

@@ -59,7 +59,7 @@ class Outcome:
 
 OPENINGS = {"transformers": (True, False), "llama.cpp": (True, False, None)}
 """By dialect, what its paths have for `add_generation_prompt`: llama-server leaves it out."""
-LIMITS_ENOUGH = 5
+GIVES_UP_AFTER = 5
 """Renders of a dialect that hit a limit, after which no more are made: each may cost all that the limits allow."""
 CLOCK = "strftime_now"
 """The name by which templates read the clock."""
@@ -200,7 +200,7 @@ class Renders:
     ) -> Rendered:
         """`template.render_context`, once for all contexts in which the template reads the same."""
         limited = self._limited[template.dialect]
-        if len(limited) >= LIMITS_ENOUGH:
+        if len(limited) >= GIVES_UP_AFTER:
             raise without_frames(limited[-1])
         if spans or generations:
             self.count += 1

@@ -18,7 +18,7 @@ from jinjarun.errors import JinjarunError, LimitExceeded
 from jinjarun.limits import Limits
 from jinjarun.sequences import common_prefix
 from jinjarun.template import Rendered, Template
-from probes.renders import LLAMA_RAW, RAW, dialect_of
+from probes.renders import CLOCK, LLAMA_RAW, RAW, dialect_of
 from probes.report import FROZEN_NOW
 from probes.supports import Supports, find_supports
 
@@ -181,7 +181,7 @@ class Subject:
 
     @cached_property
     def uses_clock(self) -> bool:
-        return "strftime_now" in self.source
+        return CLOCK in self.source
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ from jinjarun.errors import quote
 from jinjarun.syntax import nodes as ast
 from probes import canaries
 from probes.canaries import say
+from probes.renders import CLOCK
 from probes.report import FROZEN_NOW
 from probes.rules.base import Hit, Rule
 from probes.rules.tree import inside, nodes
@@ -53,7 +54,6 @@ FORMAT = frozenset({
 })
 # fmt: on
 """Such names, where a template asks for them by way of a variable: a text is hardly all of one, or of a marker."""
-CLOCK = "strftime_now"
 MARKUP = re.compile(r"<[^<>\s]*>|\[/?[A-Z_]+\]")
 WORD = re.compile(r"[^\W\d_]{2,}")
 LINK = re.compile(r"(?:https?://|www\.)[^\s\"'<>)]+")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from jinjarun.sequences import common_prefix
 from probes.canaries import SYSTEM, say
+from probes.renders import CLOCK
 from probes.report import FROZEN_NOW, Clock
 from probes.shape.asking import question, two_tools
 
@@ -27,7 +28,7 @@ PINNED = "Friday of 48203"
 
 def clock(ask: Asking) -> Clock | None:
     """Where the date stands; None where no prompt depends on the moment."""
-    if "strftime_now" not in ask.renders.source:
+    if CLOCK not in ask.renders.source:
         return None
     for chat in (
         ask.chat([question()], prompt=True),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from probes import probe
-from probes.renders import LIMITS_ENOUGH, Renders
+from probes.renders import GIVES_UP_AFTER, Renders
 from tests.families import family
 
 ENDLESS = (
@@ -15,7 +15,7 @@ ONE_LONG = "{% if messages|length > 2 %}" + ENDLESS + "{% else %}{{ messages[0].
 
 def test_a_template_that_hits_limits_is_soon_asked_no_more() -> None:
     report = probe(ENDLESS)
-    assert report.cost.renders == 2 * LIMITS_ENOUGH
+    assert report.cost.renders == 2 * GIVES_UP_AFTER
     assert [found.code for found in report.findings] == ["SC105"]
     assert report.status == "partial"
     assert {one.answer for one in report.observed.values()} == {"unknown"}
@@ -26,7 +26,7 @@ def test_what_was_not_asked_is_no_verdict() -> None:
     renders = Renders(ONE_LONG)
     fine = {"messages": [{"role": "user", "content": "Hi"}]}
     assert renders.render("transformers:raw", fine).text == "Hi"  # type: ignore[arg-type]
-    for turns in range(LIMITS_ENOUGH):
+    for turns in range(GIVES_UP_AFTER):
         chat = {"messages": [{"role": "user", "content": "Hi"}] * (3 + turns)}
         assert renders.render("transformers:raw", chat).limited  # type: ignore[arg-type]
     other = {"messages": [{"role": "user", "content": "Ho"}]}
