@@ -218,7 +218,7 @@ def run_render(args: argparse.Namespace) -> int:
     if args.engine is not None:
         return run_render_as(args)
     if args.explain or args.request or args.mask or args.tokenizer or serving_flags(args):
-        raise Usage("--request, --explain, --mask and llama-server's flags are for --as llama-server or transformers")
+        raise Usage("--request, --explain, --mask, --tokenizer and llama-server's flags are for --as ENGINE")
     chat: dict[str, Any] = dict(request(args))
     source = template_source(args, dialect)
     template = Template(source.template(args.variant), dialect=dialect)
