@@ -32,6 +32,11 @@ __all__ = ["REWORKS", "VERSION", "Applied", "Rework", "apply_chat_template", "ex
 
 VERSION = "5.24"
 
+MESSAGES_KEPT = frozenset({"5.19", "5.20"})
+"""Versions that hand messages on as they are: null keys stay, and reasoning keeps the one name that it came with."""
+VERSIONS = MESSAGES_KEPT | {VERSION}
+"""Versions whose difference is known, from recorded answers of vLLM (5.20.2) and SGLang (5.19.0)."""
+
 REWORKS = {
     "template-given": "the call brings a template of its own, which replaces the model's",
     "template-named": "the call names one of the model's templates",
@@ -153,8 +158,9 @@ def explain_chat_template(
     limits: Limits | None = None,
     spans: bool = False,
     render: Renderer = Template.render_context,
+    version: str = VERSION,
 ) -> Applied:
-    """The prompt that transformers 5.24 writes for a conversation, and what it changed on the way.
+    """The prompt that transformers 5.24, or another of VERSIONS, writes for a conversation, and what it changed.
 
     `tools` are JSON schemas, passed as they are, or Python functions with type hints and a Google docstring.
     `chat_template` is the name of one of several templates, or else the text of another one. `continue_final_message`
@@ -167,7 +173,9 @@ def explain_chat_template(
     are several templates and none is the default, RenderError where the template does not write the final message as
     it is, and whatever the template fails with.
     """
-    call = _Call([])
+    if version not in VERSIONS:
+        raise InputError(f"transformers {quote(version)} is not known here; known are {', '.join(sorted(VERSIONS))}", path="version")
+    call = _Call([], keeps_messages=version in MESSAGES_KEPT)
     name, text = call.choose(source, chat_template, has_tools=tools is not None)
     chat = call.read_messages(messages)
     if continue_final_message and add_generation_prompt:
@@ -202,6 +210,7 @@ class _Call:
     """The steps of one call, in the order of transformers; each notes what it changed."""
 
     reworks: list[Rework]
+    keeps_messages: bool
 
     def note(self, name: str, path: str) -> None:
         self.reworks.append(Rework(name, path))
@@ -247,6 +256,8 @@ class _Call:
             raise InputError(f"{path} is a conversation of its own: call once for each", path=path)
         if not isinstance(message, dict):
             raise InputError(f"{path} must be an object, not {type(message).__name__}", path=path)
+        if self.keeps_messages:
+            return dict(message)
         read = {}
         for key, value in message.items():
             if value is None:

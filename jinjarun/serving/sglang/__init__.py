@@ -1,0 +1,1 @@
+from jinjarun.serving.vllm import *  # temporary
