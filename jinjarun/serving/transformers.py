@@ -54,6 +54,12 @@ REASONING = ("reasoning_content", "thinking", "reasoning")
 """Keys under which a message's reasoning is found, the first that is there winning."""
 
 OWN_VARIABLES = ("messages", "tools", "documents", "add_generation_prompt")
+NOT_CONTINUED = (
+    "continue_final_message is set but the final message does not appear in the chat after applying the chat template! "
+    "This can happen if the chat template deletes portions of the final message. Please verify the chat template and "
+    "final message in your chat to ensure they are compatible."
+)
+"""What transformers says where the template does not write the message to be continued."""
 MARKER = "CONTINUE_FINAL_MESSAGE_TAG "
 """Put behind the text to be continued. A template that trims the text takes the space away."""
 
@@ -328,7 +334,10 @@ class _Call:
         if key in REASONING:
             keys = [other for other in REASONING if _same(final.get(other), value)]
         if not any(other in source for other in keys):
-            raise InputError(f"the template does not read {key}, so {path} cannot be continued", path=path)
+            said = f'continue_final_message is set to "{key}" but this is not an accepted field in the chat_template'
+            raise InputError(
+                f"the template does not read {key}, so {path} cannot be continued", path=path, engine_text=said
+            )
         if isinstance(value, (list, tuple)):
             text, value = _mark_last_text(value, path)
         elif isinstance(value, str):
@@ -345,7 +354,9 @@ class _Call:
         at = text.rfind(MARKER.rstrip())
         if at < 0 or continued.strip() not in text:
             raise RenderError(
-                "the template does not write the final message as it is, so it cannot be continued", status=400
+                "the template does not write the final message as it is, so it cannot be continued",
+                status=400,
+                engine_text=NOT_CONTINUED,
             )
         self.note("final-message-continued", "prompt")
         return text[:at] if text.startswith(MARKER, at) else text[:at].rstrip()

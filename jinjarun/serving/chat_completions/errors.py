@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from jinjarun.errors import InputError, JinjarunError, RenderError, TemplateRaised
+from jinjarun.errors import InputError, JinjarunError, LimitExceeded, RenderError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -70,19 +70,36 @@ def count_of(errors: Sequence[Any]) -> str:
 
 
 def engine_text(error: JinjarunError) -> str:
-    """What Jinja2 or Python say where we fail: our message without the name of Python's exception."""
+    """What Jinja2, Python or transformers say where we fail, as far as it is known."""
+    if "engine_text" in error.details:
+        return str(error.details["engine_text"])
+    if error.details.get("limit") == "depth":
+        return "maximum recursion depth exceeded"
     kind = error.details.get("kind")
-    text = error.message
-    return text.removeprefix(f"{kind}: ") if isinstance(kind, str) else text
+    text = error.message.removeprefix(f"{kind}: ")
+    for ours, theirs in WORDINGS:
+        text = ours.sub(theirs, text)
+    return text
+
+
+WORDINGS = (
+    (re.compile(r"^no (filter|test) named ('.*') in transformers$"), r"No \1 named \2 found."),
+    (re.compile("^Object of type Lazy "), "Object of type generator "),
+)
+"""Our wording -> Jinja2's."""
+
+
+def is_verdict(error: JinjarunError) -> bool:
+    """Whether the server fails, too: of our limits only the one on depth stands for a limit of Python's."""
+    return not isinstance(error, LimitExceeded) or error.limit == "depth"
 
 
 def python_error(error: JinjarunError) -> str | None:
-    """The name of the Python exception behind a failed render; None for what is an error of Jinja2's own."""
-    if isinstance(error, RenderError) and not isinstance(error, TemplateRaised):
-        kind = error.details.get("kind")
-        if isinstance(kind, str) and kind not in JINJA_ERRORS:
-            return kind
-    return None
+    """The name of the Python exception with which the engine fails; None for an error of Jinja2's own."""
+    if isinstance(error, LimitExceeded):
+        return "RecursionError"
+    kind = error.details.get("kind")
+    return kind if isinstance(error, RenderError) and isinstance(kind, str) and kind not in JINJA_ERRORS else None
 
 
 JINJA_ERRORS = frozenset({"UndefinedError", "SecurityError", "TemplateRuntimeError", "FilterArgumentError"})

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from jinjarun.errors import JinjarunError, LimitExceeded
+from jinjarun.errors import JinjarunError
 from jinjarun.limits import Limits
 from jinjarun.serving.chat_completions.answers import CALL_PARAMETERS, Answer, Call
-from jinjarun.serving.chat_completions.errors import engine_text, failed, first_hint, refused
+from jinjarun.serving.chat_completions.errors import engine_text, failed, first_hint, is_verdict, refused
 from jinjarun.serving.chat_completions.hints import CHECKS
 from jinjarun.serving.chat_completions.reworks import Changes
 from jinjarun.serving.kept import kept_template
@@ -108,9 +108,9 @@ class VllmServer:
                 continues=kept.pop("continue_final_message", False),
                 variables=kept,
             )
-        except LimitExceeded:
-            raise
         except JinjarunError as error:
+            if not is_verdict(error):
+                raise
             hint = first_hint(CHECKS, request.raw)
             raise failed(error, 400, engine_text(error), hint) from None
         if applied.template == "tool_use":
