@@ -5,19 +5,19 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from probes.comparing import Comparison, TemplateComparison, compare, compare_templates
-from probes.linting import LintResult, lint
-from probes.prefix import LawResult, check_prefix_stability
-from probes.probing import probe
+from probes.chapters.prefix import LawResult, check_prefix_stability
+from probes.comparison.engines import Comparison, TemplateComparison, compare, compare_templates
+from probes.comparison.snapshot import Snapshot, snapshot
+from probes.linter.lint import LintResult, lint
+from probes.prober import probe
 from probes.report import ProbeReport
-from probes.snapshot import Snapshot, snapshot
 
 if TYPE_CHECKING:
-    from probes.fuzzing import FuzzReport, fuzz
-    from probes.scanning.rows import Row
-    from probes.scanning.scan import scan
-    from probes.strategies import conversations, messages, tool_calls, tools
-    from probes.supports import Supports
+    from probes.chats.strategies import conversations, messages, tool_calls, tools
+    from probes.chats.supports import Supports
+    from probes.fuzzer.fuzz import FuzzReport, fuzz
+    from probes.results.rows import Row
+    from probes.scanner.scan import scan
 
 __all__ = [
     "Comparison",
@@ -44,15 +44,15 @@ __all__ = [
 ]
 
 _MADE_UP = {
-    "FuzzReport": "fuzzing",
-    "Row": "scanning.rows",
-    "Supports": "supports",
-    "conversations": "strategies",
-    "fuzz": "fuzzing",
-    "messages": "strategies",
-    "scan": "scanning.scan",
-    "tool_calls": "strategies",
-    "tools": "strategies",
+    "FuzzReport": "fuzzer.fuzz",
+    "Row": "results.rows",
+    "Supports": "chats.supports",
+    "conversations": "chats.strategies",
+    "fuzz": "fuzzer.fuzz",
+    "messages": "chats.strategies",
+    "scan": "scanner.scan",
+    "tool_calls": "chats.strategies",
+    "tools": "chats.strategies",
 }
 """Names that are imported only when they are asked for: Hypothesis takes longer to import than the rest together."""
 

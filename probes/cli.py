@@ -26,19 +26,19 @@ from jinjarun.serving.caps import chat_template_caps
 from jinjarun.sources import READS_AS, SCHEMES, Source, Token, open_source
 from jinjarun.sources.files import decode, read_bytes, read_stream
 from jinjarun.template import Rendered, Span, Template
-from probes.canaries import EVERY
-from probes.chats import Chat, conversation
-from probes.counting import counter
-from probes.families import corpus_folder
+from probes.chats.canaries import EVERY
+from probes.chats.corpus import corpus_folder
+from probes.chats.named import Chat, conversation
+from probes.rendering.counting import counter
 from probes.report import Finding
 from probes.reporters.text import comparison_text, lint_text, prefix_text, report_text, rule_text, rules_text
 
 if TYPE_CHECKING:
-    from probes.counting import Counter as LengthCounter
-    from probes.paths import PathAnswer, Setting
+    from probes.rendering.counting import Counter as LengthCounter
+    from probes.rendering.paths import PathAnswer, Setting
     from probes.report import Severity, TemplateInfo
     from probes.reporters import Format
-    from probes.scanning.rows import Row
+    from probes.results.rows import Row
 
 DIALECTS = ("llama.cpp", "transformers")
 CLEAN, FINDING, UNUSABLE, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 130, 141
@@ -235,7 +235,7 @@ def run_render(args: argparse.Namespace) -> int:
 
 def run_render_as(args: argparse.Namespace) -> int:
     """The prompt of a whole request path; what it changed goes to stderr, so that the prompt stays exact."""
-    from probes.paths import ENGINES, answer_on_path
+    from probes.rendering.paths import ENGINES, answer_on_path
 
     if args.request is not None and not (args.messages is args.conversation is args.tools is None):
         raise Usage("--request is a whole request: give it without --messages, --conversation and --tools")
@@ -283,8 +283,8 @@ def mask_line(text: str, places: Sequence[tuple[int, int]], lengths: LengthCount
 def run_render_there(args: argparse.Namespace, source: Source, body: Any) -> int:
     """The prompt of a running server, and on stderr where it is not the one that is expected of its build."""
     from jinjarun.sources.server import RunningServer
-    from probes.remote import Asked, check_server
     from probes.reporters.text import server_text
+    from probes.serve.check import Asked, check_server
 
     if args.spans or args.explain or args.variant or args.bos_token is not None or args.eos_token is not None:
         raise Usage("a server gives its prompt and no more: save its template for --spans, --explain and other tokens")
@@ -315,8 +315,8 @@ def explanation(answer: PathAnswer) -> str:
 
 def served_setting(args: argparse.Namespace, reads_as: str) -> tuple[Source, Setting]:
     """What an engine is started with: the model's templates and tokens, or what the command line says instead."""
-    from probes.paths import Setting
-    from probes.tokens import llama_cpp_adds_bos
+    from probes.chapters.tokens import llama_cpp_adds_bos
+    from probes.rendering.paths import Setting
 
     source = template_source(args, reads_as)
     default_kwargs = json_object("--chat-template-kwargs", args.chat_template_kwargs)
@@ -374,7 +374,7 @@ def serving_flags(args: argparse.Namespace) -> bool:
 def run_serve(args: argparse.Namespace) -> int:
     from ipaddress import ip_address
 
-    from probes import server
+    from probes.serve import app as server
 
     source, setting = served_setting(args, "llama.cpp")
     bound = server.listen(args.host, args.port)
@@ -419,7 +419,7 @@ def run_probe(args: argparse.Namespace) -> int:
     )
     if source.kind == "server":
         from jinjarun.sources.server import RunningServer
-        from probes.remote import check_server
+        from probes.serve.check import check_server
 
         report = report.model_copy(update={"server": check_server(RunningServer(source.path), now=args.now)})
     write(report.to_json() + "\n" if args.json else report_text(report))
@@ -442,8 +442,8 @@ def upstream(args: argparse.Namespace) -> str | None:
 
 
 def run_lint(args: argparse.Namespace) -> int:
-    from probes import linting
-    from probes.lint_targets import Options, find_targets, lint_all
+    from probes.linter import lint as linting
+    from probes.linter.targets import Options, find_targets, lint_all
     from probes.reporters.rows import error_row, lint_row
     from probes.rules import selected
 
@@ -512,7 +512,7 @@ def run_rules(args: argparse.Namespace) -> int:
 
 def run_prefix(args: argparse.Namespace) -> int:
     """Exit code 1 where a tool loop is rewritten: each of its rounds pays. What breaks otherwise is told."""
-    from probes.prefix import check_prefix_stability
+    from probes.chapters.prefix import check_prefix_stability
 
     source = template_source(args, "transformers")
     results = check_prefix_stability(
@@ -528,10 +528,10 @@ def run_prefix(args: argparse.Namespace) -> int:
 
 
 def run_snapshot(args: argparse.Namespace) -> int:
-    from probes.lint_targets import find_targets
+    from probes.comparison.snapshot import Kept, Mode, keep, snapshot_file
+    from probes.linter.targets import find_targets
     from probes.reporters.changes import snapshot_text
     from probes.reporters.rows import error_row, snapshot_row
-    from probes.snapshot import Kept, Mode, keep, snapshot_file
 
     made = finding_format(args)
     mode: Mode = "check" if args.check else "update" if args.update else "write"
@@ -558,8 +558,8 @@ def run_snapshot(args: argparse.Namespace) -> int:
 
 
 def run_fuzz(args: argparse.Namespace) -> int:
-    from probes.fuzzing import fuzz
-    from probes.lint_targets import find_targets
+    from probes.fuzzer.fuzz import fuzz
+    from probes.linter.targets import find_targets
     from probes.reporters.fuzzing import fuzz_export, fuzz_text
     from probes.reporters.rows import error_row, fuzz_row
 
@@ -601,7 +601,7 @@ def run_fuzz(args: argparse.Namespace) -> int:
 
 def info(target: str, source: Source, variant: str | None, text: str) -> TemplateInfo:
     """Which template was judged, and where it stands."""
-    from probes.probing import template_info
+    from probes.prober import template_info
     from probes.report import TemplateSource
 
     return template_info(text, target, variant or "default", TemplateSource.model_validate(source.report(variant)))
@@ -619,9 +619,9 @@ class Progress:
 
 
 def run_scan(args: argparse.Namespace) -> int:
-    from probes.scanning import command
+    from probes.commands import scan
 
-    return command.run(args)
+    return scan.run(args)
 
 
 def run_compare(args: argparse.Namespace) -> int:
@@ -637,7 +637,7 @@ def run_compare(args: argparse.Namespace) -> int:
 
 
 def run_compare_templates(args: argparse.Namespace) -> int:
-    from probes.comparing import compare_templates
+    from probes.comparison.engines import compare_templates
     from probes.reporters.changes import template_comparison_text
 
     asked = (args.messages, args.conversation, args.tools, args.chat_template_kwargs, args.bos_token, args.eos_token)
@@ -671,7 +671,7 @@ def tell(
     args: argparse.Namespace, made: Format, text: Callable[[], str], data: Callable[[], Any], rows: list[Row]
 ) -> None:
     """What was found, in the format that was asked for: text, plain JSON, or rows as a reporter writes them."""
-    from probes.scanning.running import whole_file
+    from probes.scanner.running import whole_file
 
     out = io.BytesIO()
     if made.findings:
@@ -852,7 +852,7 @@ def no_options(added: argparse.ArgumentParser) -> None:
 
 
 def prefix_options(added: argparse.ArgumentParser) -> None:
-    from probes.prefix import LAWS
+    from probes.chapters.prefix import LAWS
 
     added.add_argument("--law", choices=LAWS, action="append", metavar="LAW", help=f"one of: {', '.join(LAWS)}")
     added.add_argument(
@@ -867,9 +867,9 @@ def prefix_options(added: argparse.ArgumentParser) -> None:
 
 
 def scan_options(added: argparse.ArgumentParser) -> None:
-    from probes.scanning import command
+    from probes.commands import scan
 
-    command.add_options(added)
+    scan.add_options(added)
 
 
 def token_options(added: argparse.ArgumentParser) -> None:
@@ -941,7 +941,7 @@ def made_up_options(added: argparse.ArgumentParser, examples: int) -> None:
 
 
 def compare_options(added: argparse.ArgumentParser) -> None:
-    from probes.comparing import EXAMPLES
+    from probes.comparison.engines import EXAMPLES
 
     added.add_argument("new", metavar="NEW", nargs="?", help="compare the first template with this newer one instead")
     request_options(added)
