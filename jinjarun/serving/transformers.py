@@ -180,7 +180,9 @@ def explain_chat_template(
     it is, and whatever the template fails with.
     """
     if version not in VERSIONS:
-        raise InputError(f"transformers {quote(version)} is not known here; known are {', '.join(sorted(VERSIONS))}", path="version")
+        raise InputError(
+            f"transformers {quote(version)} is not known here; known are {', '.join(sorted(VERSIONS))}", path="version"
+        )
     call = _Call([], keeps_messages=version in MESSAGES_KEPT)
     name, text = call.choose(source, chat_template, has_tools=tools is not None)
     chat = call.read_messages(messages)

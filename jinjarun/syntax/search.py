@@ -30,7 +30,8 @@ def walk(root: Any) -> Iterator[Any]:
             waiting.extend(reversed(found))
         elif isinstance(found, PARTS):
             yield found
-            waiting.extend(getattr(found, name) for name in reversed(_names(type(found))))
+            kind: type = type(found)
+            waiting.extend(getattr(found, name) for name in reversed(_names(kind)))
 
 
 def find_all(root: Any, kind: type[N]) -> Iterator[N]:

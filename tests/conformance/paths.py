@@ -1,8 +1,8 @@
 """How far the paths of vLLM and SGLang agree with the recordings: `python -m tests.conformance.paths`.
 
-`--server NAME` takes one file of recordings, `--show N` prints the first N differing rows. A row agrees where the prompt,
-or else the status and the stage of the refusal are the recorded ones; texts of errors are counted beside. Exit code 1
-where a row differs.
+`--server NAME` takes one file of recordings, `--show N` prints the first N differing rows. A row agrees where the
+prompt, or else the status and the stage of the refusal are the recorded ones; texts of errors are counted beside. Exit
+code 1 where a row differs.
 """
 
 from __future__ import annotations

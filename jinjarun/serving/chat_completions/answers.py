@@ -28,6 +28,8 @@ CALL_PARAMETERS = frozenset(
 )
 """Parameters of transformers' `apply_chat_template`: as variables of a request they never reach the template."""
 
+NO_VARIABLES = CALL_PARAMETERS | {"messages"}
+
 TRANSFORMERS_SOURCE = "transformers, tokenization_utils_base.py"
 
 NO_MESSAGES = "Cannot apply chat template to an empty conversation. Provide at least one message."
@@ -64,6 +66,7 @@ class Answer:
     def of(
         cls,
         applied: Applied,
+        *,
         server: str,
         version: str,
         content_format: ContentFormat,
@@ -71,8 +74,8 @@ class Answer:
         context: dict[str, Any],
         appended: str = "",
     ) -> Answer:
-        """The prompt that transformers made; what it changed itself goes behind the server's changes. `appended` is what
-        the server writes after it."""
+        """The prompt that transformers made, with `appended`, which the server writes after it; what transformers
+        changed goes behind the server's changes."""
         own = [Rework(rework.name, rework.path, Row(rework.why, TRANSFORMERS_SOURCE)) for rework in applied.reworks]
         return cls(
             applied.text + appended,
@@ -120,8 +123,7 @@ class Call:
             raise InputError(NO_MESSAGES, path="messages")
         if continues and opens:
             raise InputError(CONTINUES_AND_OPENS, path="continue_final_message")
-        if "messages" in variables:
-            raise given_twice("messages", "jinja2.environment.Template.render()")
+        render = _messages_twice if "messages" in variables else self.render
         return explain_chat_template(
             self.source,
             messages,
@@ -130,13 +132,18 @@ class Call:
             add_generation_prompt=opens,
             continue_final_message=continues or False,
             special_tokens=self.special_tokens,
-            variables={name: value for name, value in variables.items() if name not in CALL_PARAMETERS},
+            variables={name: value for name, value in variables.items() if name not in NO_VARIABLES},
             now=self.now,
             limits=self.limits,
             spans=self.spans,
-            render=self.render,
+            render=render,
             version=self.version,
         )
+
+
+def _messages_twice(*_: Any, **__: Any) -> Rendered:
+    """The render of a call whose variables have messages of their own; the template is loaded before."""
+    raise given_twice("messages", "jinja2.environment.Template.render()")
 
 
 def given_twice(keyword: str, function: str) -> RenderError:

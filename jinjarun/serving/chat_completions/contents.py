@@ -1,4 +1,4 @@
-"""Questions to a template's tree that both servers ask: what a loop goes over, seen through filters, tests and slices."""
+"""Questions that both servers ask of a template's tree: what a loop goes over, below filters, tests and slices."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """How a server says no: its own text and HTTP status, and in our details why that is and what to send instead.
 
-Details of an error: `stage` is "validation" where the server refuses the body before it looks at the template, "template"
-where the template fails, "other" between the two; `reason` is the name of a row of the server's table of refusals where
-one fits, `hint` what to send instead, in one sentence.
+Details of an error: `stage` is "validation" where the server refuses the body before it looks at the template,
+"template" where the template fails, "other" between the two; `reason` is the name of a row of the server's table of
+refusals where one fits, `why` its sentence, `hint` what to send instead. Where a template fails, `server_text` is what
+the server answers, as far as it is known.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""What is often wrong with a request whose template failed, and what to send instead: the first that applies is told."""
+"""What is often wrong with a request whose template failed, and what to send instead; the first that applies counts."""
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ def _system_late(body: dict[str, Any]) -> bool:
 def _follow_each_other(role: str) -> Callable[[dict[str, Any]], bool]:
     def found(body: dict[str, Any]) -> bool:
         roles = [one for one in roles_of(body) if one != "system"]
-        return any(pair == (role, role) for pair in zip(roles, roles[1:], strict=False))
+        return any(pair == (role, role) for pair in pairwise(roles))
 
     return found
 

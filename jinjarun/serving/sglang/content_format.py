@@ -1,4 +1,4 @@
-"""Which form of message content SGLang 0.5.23 finds in a template, and whether the template looks up tool results by id.
+"""Which form of content SGLang 0.5.23 finds in a template, and whether the template looks up tool results by id.
 
 Facts: parser/jinja_template_utils.py (detect_jinja_template_content_format, jinja_template_may_reorder_tool_results).
 """
@@ -38,7 +38,7 @@ def detect_content_format(source: str, limits: Limits) -> ContentFormat:
 
 @lru_cache(maxsize=TEMPLATES_KEPT)
 def may_reorder_tool_results(source: str, limits: Limits) -> bool:
-    """Whether the template reads `tool_call_id`, so that the server puts results with media in the order of the calls."""
+    """Whether the template reads `tool_call_id`: then the server puts results with media in the order of the calls."""
     tree = tree_of(source, limits)
     return tree is not None and any(map(_reads_result_key, walk(tree)))
 

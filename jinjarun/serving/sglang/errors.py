@@ -34,7 +34,9 @@ REFUSALS = {
         _VALIDATE,
     ),
     "media-refused": Refusal(
-        "a text-only model takes no images, audio or video", "leave the part out, or describe it in a text part", _VALIDATE
+        "a text-only model takes no images, audio or video",
+        "leave the part out, or describe it in a text part",
+        _VALIDATE,
     ),
     "tools-needed": Refusal(
         "tool_choice forces a call, and there are no tools", "leave tool_choice out where there are no tools", _VALIDATE
@@ -65,7 +67,18 @@ REFUSALS = {
 
 BODY_KEYS = frozenset(
     {
-        *("messages", "role", "content", "name", "tool_call_id", "tool_calls", "reasoning_content", "id", "index", "type"),
+        *(
+            "messages",
+            "role",
+            "content",
+            "name",
+            "tool_call_id",
+            "tool_calls",
+            "reasoning_content",
+            "id",
+            "index",
+            "type",
+        ),
         *("function", "arguments", "tools", "description", "parameters", "strict", "defer_loading", "tool_choice"),
         *("reasoning_effort", "continue_final_message", "chat_template_kwargs", "response_format", "prefix", "phase"),
     }
@@ -75,7 +88,7 @@ BODY_KEYS = frozenset(
 def invalid(errors: Sequence[Any]) -> InputError:
     """What pydantic found, in the server's words: a line for each error."""
     lines = [f"{count_of(errors)}:"]
-    lines += [f"  {({**error, 'loc': ('body', *error['loc'])})}" for error in errors]
+    lines += [f"  { ({**error, 'loc': ('body', *error['loc'])}) }" for error in errors]
     loc = errors[0]["loc"]
     reason = "message-malformed" if loc[:1] == ("messages",) and len(loc) > 1 else "body-malformed"
     return refused("\n".join(lines), place_of(loc, BODY_KEYS), "validation", reason, REFUSALS)

@@ -1,4 +1,4 @@
-"""Whether SGLang 0.5.23 sets `low_effort` for a template: whether the rule that does so is the first that applies to it.
+"""Whether SGLang 0.5.23 sets `low_effort` for a template: whether the rule that does so is the first that applies.
 
 Facts: parser/template_detection.py, the rules on the mode of reasoning, of which the first to match counts.
 """

@@ -31,7 +31,7 @@ ROLES = ("system", "assistant", "tool", "function", "developer", "latest_reminde
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "ultra", "max")
 YES = frozenset({"1", "true", "yes", "y", "on"})
 
-# ------------------------------------------------------------------------------------------------------------------ parts
+# ---------------------------------------------------------------------------------------------------------------- parts
 
 
 class ChatCompletionMessageContentTextPart(BaseModel):
@@ -103,7 +103,7 @@ Part = (
     | ChatCompletionMessageContentToolReferenceBlock
 )
 
-# -------------------------------------------------------------------------------------------------------- calls and tools
+# ------------------------------------------------------------------------------------------------------ calls and tools
 
 
 class FunctionResponse(BaseModel):
@@ -167,7 +167,7 @@ class ToolChoice(BaseModel):
     type: Literal["function"] = "function"
 
 
-# --------------------------------------------------------------------------------------------------------------- messages
+# ------------------------------------------------------------------------------------------------------------- messages
 
 
 def _check_thinking(role: str, content: Any) -> None:
@@ -214,7 +214,7 @@ class ChatCompletionMessageUserParam(BaseModel):
 
 AnyMessage = ChatCompletionMessageGenericParam | ChatCompletionMessageUserParam
 
-# ------------------------------------------------------------------------------------------------------------------- body
+# ----------------------------------------------------------------------------------------------------------------- body
 
 
 class JsonSchemaResponseFormat(BaseModel):

@@ -1,4 +1,4 @@
-"""What SGLang 0.5.23 does to the JSON schemas of tools: it rewrites types, in the prompt too, and then checks the schema.
+"""What SGLang 0.5.23 does to the JSON schemas of tools: it rewrites types, in the prompt too, and checks the schema.
 
 Facts: function_call/utils.py (normalize_json_schema_types), and entrypoints/openai/serving_chat.py (_validate_request),
 which asks jsonschema's Draft202012Validator.check_schema. The check here is of the meta-schema of draft 2020-12.
@@ -12,7 +12,9 @@ from typing import Any
 JSON_TYPES = ("array", "boolean", "integer", "null", "number", "object", "string")
 
 ALIASES = {
-    **dict.fromkeys(("str", "text", "varchar", "char", "enum", "uuid", "date", "datetime", "time", "timestamp"), "string"),
+    **dict.fromkeys(
+        ("str", "text", "varchar", "char", "enum", "uuid", "date", "datetime", "time", "timestamp"), "string"
+    ),
     **dict.fromkeys(("binary", "blob", "bytea", "bytes", "varbinary"), "string"),
     "bool": "boolean",
     **dict.fromkeys(("bigint", "smallint", "tinyint"), "integer"),
@@ -31,8 +33,10 @@ BEGINNINGS = (
 
 SCHEMA_MAPS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 SCHEMA_LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")
-SCHEMAS = ("items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames")
-SCHEMAS += ("unevaluatedItems", "unevaluatedProperties")
+SCHEMAS = (
+    *("items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames"),
+    *("unevaluatedItems", "unevaluatedProperties"),
+)
 
 
 def json_type(name: Any) -> Any:
@@ -74,14 +78,14 @@ def _types(names: list[Any]) -> list[Any]:
 
 
 def schema_fault(schema: Any) -> str | None:
-    """Why JSON Schema 2020-12 rejects a schema, in jsonschema's words as far as its first line; None where it is valid."""
+    """Why JSON Schema 2020-12 rejects a schema, in the first line of jsonschema's words; None where it is valid."""
     if isinstance(schema, bool):
         return None
     if not isinstance(schema, dict):
         return f"{schema!r} is not of type 'object', 'boolean'"
     for key, value in schema.items():
         check = _CHECKS.get(key)
-        fault = check(value) if check is not None else None
+        fault: str | None = check(value) if check is not None else None
         if fault is not None:
             return fault
     return None
@@ -187,7 +191,9 @@ _CHECKS: dict[str, Any] = {
     **dict.fromkeys(("$ref", "$dynamicRef", "$recursiveRef", "$schema"), _string),
     "pattern": _regex,
     "$id": lambda value: _pattern(value, "^[^#]*#?$"),
-    **dict.fromkeys(("$anchor", "$dynamicAnchor", "$recursiveAnchor"), lambda value: _pattern(value, r"^[A-Za-z_][-A-Za-z0-9._]*$")),
+    **dict.fromkeys(
+        ("$anchor", "$dynamicAnchor", "$recursiveAnchor"), lambda value: _pattern(value, r"^[A-Za-z_][-A-Za-z0-9._]*$")
+    ),
     "$vocabulary": _booleans,
     **dict.fromkeys(("deprecated", "readOnly", "writeOnly", "uniqueItems"), _boolean),
     **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), _number),

@@ -1,8 +1,8 @@
 """SGLang 0.5.23's path from a body of `POST /v1/chat/completions` to a prompt, for a model with a template.
 
-Order, as the server has it: the body is read (`request`) and checked, tools and variables are gathered, the messages are
-remade in the form that the template takes (`content_format`, `reworks`), and the template is rendered as transformers
-does; where that fails, once more with flat tools. Facts: entrypoints/openai/serving_chat.py.
+Order, as the server has it: the body is read (`request`) and checked, tools and variables are gathered, the messages
+are remade in the form that the template takes (`content_format`, `messages`), and the template is rendered as
+transformers does; where that fails, once more with flat tools. Facts: entrypoints/openai/serving_chat.py.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ from jinjarun.serving.chat_completions.reworks import Changes
 from jinjarun.serving.sglang.content_format import detect_content_format, may_reorder_tool_results
 from jinjarun.serving.sglang.errors import REFUSALS
 from jinjarun.serving.sglang.low_effort import sets_low_effort
+from jinjarun.serving.sglang.messages import Reader, media_of
 from jinjarun.serving.sglang.request import ChatRequest, Tool, ToolChoice, parse_request
-from jinjarun.serving.sglang.reworks import REWORKS, Reader, media_of
+from jinjarun.serving.sglang.reworks import REWORKS
 from jinjarun.serving.sglang.schema_types import schema_fault, with_json_types
 from jinjarun.template import Template
 
@@ -46,7 +47,7 @@ TRANSFORMERS = "5.19"
 """The transformers that SGLang 0.5.23 installs with: it asks for 5.19.0."""
 
 OWN_ARGUMENTS = ("tokenize", "add_generation_prompt", "tools", "return_dict")
-"""Arguments that the server itself gives to `apply_chat_template`, so that a variable of the same name is one too many."""
+"""Arguments that the server itself gives to `apply_chat_template`: a variable of the same name is one too many."""
 CLIENT_FAULTS = frozenset({None, "TypeError", "ValueError"})
 """Python errors of a template that are 400; None is Jinja2's own. Others are 500."""
 UNREAD_KEYS = ("add_generation_prompt", "documents", "chat_template", "enable_thinking", "thinking")
@@ -119,9 +120,22 @@ class SglangServer:
         messages = reader.messages(request.messages, request.raw["messages"])
         messages, appended = self._finished(messages, request, changes)
         call = Call(source, self._tokens, self.options.transformers, now, self.limits, spans, self._render)
-        applied = self._applied(call, messages, tools, variables, request, changes)
         context = {"messages": messages, "tools": tools, **variables}
-        return Answer.of(applied, "sglang", VERSION, content_format, changes, context, appended)
+        try:
+            applied = self._applied(call, messages, tools, variables, changes)
+        except JinjarunError as error:
+            if not is_verdict(error):
+                raise
+            raise self._failed(error, request) from None
+        return Answer.of(
+            applied,
+            server="sglang",
+            version=VERSION,
+            content_format=content_format,
+            changes=changes,
+            context=context,
+            appended=appended,
+        )
 
     def content_format(self) -> ContentFormat:
         """The form of content that messages are made for."""
@@ -133,7 +147,9 @@ class SglangServer:
         if not request.messages:
             raise _refused("Messages cannot be empty.", "messages", "messages-empty")
         if request.chat_template_kwargs.get("chat_template") and not self.options.trust_request_chat_template:
-            text = "Request-supplied chat_template is not allowed. Start the server with --trust-request-chat-template to"
+            text = (
+                "Request-supplied chat_template is not allowed. Start the server with --trust-request-chat-template to"
+            )
             raise _refused(f"{text} permit it.", "chat_template_kwargs.chat_template", "template-untrusted")
         if not self.options.multimodal:
             for i, message in enumerate(request.messages):
@@ -241,13 +257,7 @@ class SglangServer:
         return messages[:-1], last["content"].removeprefix(self._tokens.get("bos_token") or "")
 
     def _applied(
-        self,
-        call: Call,
-        messages: list[dict[str, Any]],
-        tools: list[dict[str, Any]] | None,
-        variables: dict[str, Any],
-        request: ChatRequest,
-        changes: Changes,
+        self, call: Call, messages: list[dict[str, Any]], tools: Any, variables: dict[str, Any], changes: Changes
     ) -> Applied:
         """What transformers gives; where it fails, what it gives with flat tools."""
         try:
@@ -256,12 +266,7 @@ class SglangServer:
             if not is_verdict(error):
                 raise
         flat = [tool["function"] for tool in tools] if tools else None
-        try:
-            applied = self._called(call, messages, flat, variables)
-        except JinjarunError as error:
-            if not is_verdict(error):
-                raise
-            raise self._failed(error, request) from None
+        applied = self._called(call, messages, flat, variables)
         changes.note("tools-flattened", "tools")
         return applied
 
@@ -271,7 +276,9 @@ class SglangServer:
                 raise given_twice(name, "transformers.tokenization_utils_base.apply_chat_template()")
         if "conversation" in variables:
             raise RenderError("apply_chat_template() got multiple values for argument 'conversation'", kind="TypeError")
-        rest = {name: value for name, value in variables.items() if name not in ("continue_final_message", "chat_template")}
+        rest = {
+            name: value for name, value in variables.items() if name not in ("continue_final_message", "chat_template")
+        }
         continues = variables.get("continue_final_message", False)
         return call.apply(messages, tools, opens=True, continues=continues, variables=rest)
 

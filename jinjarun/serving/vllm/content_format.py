@@ -80,11 +80,10 @@ def _aliases(tree: Node) -> Iterator[tuple[Expr | str, Expr]]:
     for assignment in find_all(tree, Set):
         yield assignment.target, assignment.value
         made = assignment.value
-        if isinstance(assignment.target, Name) and isinstance(made, Call) and isinstance(made.callee, Name):
-            if made.callee.name == "namespace":
-                for argument in made.arguments:
-                    if argument.kind == "keyword":
-                        yield f"{assignment.target.name}.{argument.name}", argument.value
+        if isinstance(assignment.target, Name) and isinstance(made, Call) and variable_of(made.callee) == "namespace":
+            for argument in made.arguments:
+                if argument.kind == "keyword":
+                    yield f"{assignment.target.name}.{argument.name}", argument.value
 
 
 def _assigned(target: Expr) -> str:

@@ -100,7 +100,7 @@ BODY_KEYS = frozenset(
 
 
 def invalid(errors: Sequence[Any], reason: str, path: str | None = None) -> InputError:
-    """What pydantic found, in the server's words: a line for each error, its place joined by dots, long input summed up.
+    """What pydantic found, in the server's words: a line for each error, its place joined by dots, its input summed up.
 
     A place ends with the first key behind the name of a type.
     """

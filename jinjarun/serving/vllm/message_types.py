@@ -9,12 +9,12 @@ renderers/chat_utils.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Any, Literal, Required
 
 from pydantic import BaseModel
-from typing_extensions import Required, TypedDict
+from typing_extensions import TypedDict
 
-# --------------------------------------------------------------------------------------------------------- content parts
+# -------------------------------------------------------------------------------------------------------- content parts
 
 
 class PromptCacheBreakpoint(TypedDict, total=False):
@@ -151,7 +151,7 @@ AnyPart = (
     | CustomThinkCompletionContentParam
 )
 
-# -------------------------------------------------------------------------------------------------------- calls and tools
+# ------------------------------------------------------------------------------------------------------ calls and tools
 
 
 class Function(TypedDict, total=False):
@@ -188,7 +188,7 @@ class ChatCompletionFunctionToolParam(TypedDict, total=False):
     type: Required[Literal["function"]]
 
 
-# --------------------------------------------------------------------------------------------------------------- messages
+# ------------------------------------------------------------------------------------------------------------- messages
 
 
 class ChatCompletionDeveloperMessageParam(TypedDict, total=False):

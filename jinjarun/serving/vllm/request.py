@@ -163,7 +163,7 @@ def _check_tools(given: dict[str, Any]) -> None:
     if isinstance(choice, dict):
         _check_named_choice(choice, tools)
     elif choice not in ("auto", "required"):
-        text = f"Invalid value for `tool_choice`: {choice}! Only named tools, \"none\", \"auto\" or \"required\" are"
+        text = f'Invalid value for `tool_choice`: {choice}! Only named tools, "none", "auto" or "required" are'
         raise _refused(f"{text} supported. (parameter=tool_choice)", "tool_choice", "tool-choice-unknown")
 
 

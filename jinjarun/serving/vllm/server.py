@@ -1,7 +1,7 @@
 """vLLM 0.33.0's path from a body of `POST /v1/chat/completions` to a prompt, for a text-only model with a template.
 
 Order, as the server has it: the body is read (`request`), refused for what the server was not started for, its messages
-are remade in the form that the template takes (`content_format`, `reworks`), its variables are gathered, and the
+are remade in the form that the template takes (`content_format`, `messages`), its variables are gathered, and the
 template is rendered as transformers does. Facts: renderers/online_renderer.py and renderers/hf.py.
 """
 
@@ -20,8 +20,9 @@ from jinjarun.serving.chat_completions.reworks import Changes
 from jinjarun.serving.kept import kept_template
 from jinjarun.serving.vllm.content_format import detect_content_format
 from jinjarun.serving.vllm.errors import REFUSALS
+from jinjarun.serving.vllm.messages import Reader, make_system
 from jinjarun.serving.vllm.request import ChatRequest, parse_request
-from jinjarun.serving.vllm.reworks import REWORKS, Reader, make_system
+from jinjarun.serving.vllm.reworks import REWORKS
 from jinjarun.template import Template
 
 if TYPE_CHECKING:
@@ -116,7 +117,14 @@ class VllmServer:
         if applied.template == "tool_use":
             changes.note("tool-use-template", "template")
         context = {"messages": messages, **variables}
-        return Answer.of(applied, "vllm", VERSION, content_format, changes, context)
+        return Answer.of(
+            applied,
+            server="vllm",
+            version=VERSION,
+            content_format=content_format,
+            changes=changes,
+            context=context,
+        )
 
     def content_format(self, *, has_tools: bool = False) -> ContentFormat:
         """The form of content that messages are made for. `has_tools` chooses among several templates."""
