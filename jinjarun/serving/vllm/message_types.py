@@ -91,15 +91,24 @@ class CustomChatCompletionContentSimpleImageParam(TypedDict, total=False):
     uuid: str | None
 
 
+Embeds = str | dict[str, str | list[int | float]]
+
+
 class ChatCompletionContentPartImageEmbedsParam(TypedDict, total=False):
-    image_embeds: str | dict[str, str] | None
+    image_embeds: Embeds | None
     type: Required[Literal["image_embeds"]]
     uuid: str | None
 
 
 class ChatCompletionContentPartAudioEmbedsParam(TypedDict, total=False):
-    audio_embeds: str | dict[str, str] | None
+    audio_embeds: Embeds | None
     type: Required[Literal["audio_embeds"]]
+    uuid: str | None
+
+
+class ChatCompletionContentPartVideoEmbedsParam(TypedDict, total=False):
+    video_embeds: Embeds | None
+    type: Required[Literal["video_embeds"]]
     uuid: str | None
 
 
@@ -143,12 +152,13 @@ AnyPart = (
     | CustomChatCompletionContentSimpleImageParam
     | ChatCompletionContentPartImageEmbedsParam
     | ChatCompletionContentPartAudioEmbedsParam
+    | ChatCompletionContentPartVideoEmbedsParam
     | ChatCompletionContentPartPromptEmbedsParam
     | CustomChatCompletionContentSimpleAudioParam
     | CustomChatCompletionContentSimpleVideoParam
     | CustomChatCompletionContentToolReferenceParam
-    | str
     | CustomThinkCompletionContentParam
+    | str
 )
 
 # ------------------------------------------------------------------------------------------------------ calls and tools
