@@ -35,7 +35,16 @@ def complain(message: str, code: int) -> int:
 def describe(error: JinjarunError) -> str:
     """What is wrong and where; the class stands first, because a script may look for it."""
     text = str(error)
+    if "stage" in error.details:
+        text = f"{text}\n{refusal(error)}"
     return text if text.startswith(error.name) else f"{error.name}: {text}"
+
+
+def refusal(error: JinjarunError) -> str:
+    """The status that a server answers with, why, and what to send instead, as far as it is known."""
+    said = [f"the server answers {error.status}", error.details.get("why")]
+    hint = error.details.get("hint")
+    return ": ".join(part for part in said if part) + ("" if hint is None else f"\ninstead: {hint}")
 
 
 def fails(findings: Sequence[Finding], fail_on: str) -> bool:
