@@ -19,8 +19,8 @@ Server = Literal["vllm", "sglang"]
 class OtherRenderer:
     """Code that takes the place of the template.
 
-    A model is known by its first architecture (a shell pattern), by its type, or by the names of files. `signs` are texts
-    by which a template of such a model is known; all of a row have to be there.
+    A model is known by its first architecture (a shell pattern), by its type, or by the names of files. `signs` are
+    texts by which a template of such a model is known; all of a row have to be there.
     """
 
     server: Server
@@ -80,7 +80,7 @@ def other_renderer(
 
 
 def caveat(server: Server, source: str) -> str | None:
-    """Where only a template is known: the sentence that the server may not use it, or None where nothing hints at that."""
+    """Where only a template is known: a sentence that the server may not use it; None where nothing hints at that."""
     for one in RENDERERS:
         if one.server == server and one.signs and all(sign in source for sign in one.signs):
             return f"this looks like a template of a model whose prompts {server} writes by {one.name} instead"

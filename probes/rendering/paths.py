@@ -13,8 +13,8 @@ from jinjarun.sequences import common_prefix
 from jinjarun.serving.builtin_formats import FormatServer
 from jinjarun.serving.caps import BUILD
 from jinjarun.serving.llama_server import LlamaServer
-from jinjarun.serving.sglang import SglangServer
 from jinjarun.serving.sglang import Options as SglangOptions
+from jinjarun.serving.sglang import SglangServer
 from jinjarun.serving.transformers import VERSION, explain_chat_template
 from jinjarun.serving.vllm import Options as VllmOptions
 from jinjarun.serving.vllm import VllmServer

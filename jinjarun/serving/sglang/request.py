@@ -31,15 +31,22 @@ ROLES = ("system", "assistant", "tool", "function", "developer", "latest_reminde
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "ultra", "max")
 YES = frozenset({"1", "true", "yes", "y", "on"})
 
+
+class _Model(BaseModel):
+    """Schemas are built when the first request is read, not at import."""
+
+    model_config = ConfigDict(defer_build=True)
+
+
 # ---------------------------------------------------------------------------------------------------------------- parts
 
 
-class ChatCompletionMessageContentTextPart(BaseModel):
+class ChatCompletionMessageContentTextPart(_Model):
     type: Literal["text"]
     text: str
 
 
-class ChatCompletionMessageContentThinkingPart(BaseModel):
+class ChatCompletionMessageContentThinkingPart(_Model):
     type: Literal["thinking", "reasoning"]
     thinking: str | None = None
     text: str | None = None
@@ -51,44 +58,44 @@ class ChatCompletionMessageContentThinkingPart(BaseModel):
         return self
 
 
-class ChatCompletionMessageContentImageURL(BaseModel):
+class ChatCompletionMessageContentImageURL(_Model):
     url: str
     detail: Literal["auto", "low", "high"] | None = "auto"
     max_dynamic_patch: int | None = None
     min_dynamic_patch: int | None = None
 
 
-class MediaURL(BaseModel):
+class MediaURL(_Model):
     url: str
 
 
-class InputAudio(BaseModel):
+class InputAudio(_Model):
     data: str
     format: str
 
 
-class ChatCompletionMessageContentImagePart(BaseModel):
+class ChatCompletionMessageContentImagePart(_Model):
     type: Literal["image_url"]
     image_url: ChatCompletionMessageContentImageURL
     modalities: Literal["image", "multi-images", "video"] | None = "image"
 
 
-class ChatCompletionMessageContentVideoPart(BaseModel):
+class ChatCompletionMessageContentVideoPart(_Model):
     type: Literal["video_url"]
     video_url: MediaURL
 
 
-class ChatCompletionMessageContentAudioPart(BaseModel):
+class ChatCompletionMessageContentAudioPart(_Model):
     type: Literal["audio_url"]
     audio_url: MediaURL
 
 
-class ChatCompletionMessageContentInputAudioPart(BaseModel):
+class ChatCompletionMessageContentInputAudioPart(_Model):
     type: Literal["input_audio"]
     input_audio: InputAudio
 
 
-class ChatCompletionMessageContentToolReferenceBlock(BaseModel):
+class ChatCompletionMessageContentToolReferenceBlock(_Model):
     type: Literal["tool_reference"]
     name: str
 
@@ -106,19 +113,19 @@ Part = (
 # ------------------------------------------------------------------------------------------------------ calls and tools
 
 
-class FunctionResponse(BaseModel):
+class FunctionResponse(_Model):
     name: str | None = None
     arguments: str | dict[str, Any] | None = None
 
 
-class ToolCall(BaseModel):
+class ToolCall(_Model):
     id: str | None = None
     index: int | None = None
     type: Literal["function"] = "function"
     function: FunctionResponse
 
 
-class Function(BaseModel):
+class Function(_Model):
     description: str | None = None
     name: str
     parameters: Any = None
@@ -142,7 +149,7 @@ class Function(BaseModel):
         return {key: found[key] for key in found if found[key] is not None or key not in ("strict", "defer_loading")}
 
 
-class Tool(BaseModel):
+class Tool(_Model):
     type: str = "function"
     function: Function
     defer_loading: bool | None = None
@@ -158,11 +165,11 @@ class Tool(BaseModel):
         return {"type": self.type, "function": self.function.to_json(), "defer_loading": self.defer_loading}
 
 
-class ToolChoiceFuncName(BaseModel):
+class ToolChoiceFuncName(_Model):
     name: str | None = None
 
 
-class ToolChoice(BaseModel):
+class ToolChoice(_Model):
     function: ToolChoiceFuncName
     type: Literal["function"] = "function"
 
@@ -176,7 +183,7 @@ def _check_thinking(role: str, content: Any) -> None:
         raise ValueError("thinking content parts are only valid in assistant messages")
 
 
-class ChatCompletionMessageGenericParam(BaseModel):
+class ChatCompletionMessageGenericParam(_Model):
     role: Literal["system", "assistant", "tool", "function", "developer", "latest_reminder", "root"]
     content: str | list[Part] | None = None
     tool_call_id: str | None = None
@@ -202,7 +209,7 @@ class ChatCompletionMessageGenericParam(BaseModel):
         return self
 
 
-class ChatCompletionMessageUserParam(BaseModel):
+class ChatCompletionMessageUserParam(_Model):
     role: Literal["user"]
     content: str | list[Part]
 
@@ -217,18 +224,18 @@ AnyMessage = ChatCompletionMessageGenericParam | ChatCompletionMessageUserParam
 # ----------------------------------------------------------------------------------------------------------------- body
 
 
-class JsonSchemaResponseFormat(BaseModel):
+class JsonSchemaResponseFormat(_Model):
     name: str
     schema_: dict[str, Any] | None = Field(alias="schema", default=None)
 
 
-class ResponseFormat(BaseModel):
+class ResponseFormat(_Model):
     type: Literal["text", "json_object", "json_schema"]
     json_schema: JsonSchemaResponseFormat | None = None
 
 
-class StructuralTagResponseFormat(BaseModel):
-    model_config = ConfigDict(extra="allow")
+class StructuralTagResponseFormat(_Model):
+    model_config = ConfigDict(extra="allow", defer_build=True)
 
     type: Literal["structural_tag"]
 
@@ -236,7 +243,7 @@ class StructuralTagResponseFormat(BaseModel):
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "ultra", "max"]
 
 
-class _Body(BaseModel):
+class _Body(_Model):
     messages: list[AnyMessage]
     model: str = "default"
     response_format: ResponseFormat | StructuralTagResponseFormat | None = None

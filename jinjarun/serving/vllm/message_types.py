@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Literal, Required
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 from typing_extensions import TypedDict
 
 # -------------------------------------------------------------------------------------------------------- content parts
@@ -264,12 +264,16 @@ class CustomChatCompletionMessageParam(TypedDict, total=False):
 
 
 class Author(BaseModel):
+    model_config = ConfigDict(defer_build=True)
+
     role: Literal["user", "assistant", "system", "developer", "tool"]
     name: str | None = None
 
 
 class Message(BaseModel):
     """A message of OpenAI's Harmony format. It has an author and no role, so it never reaches a template."""
+
+    model_config = ConfigDict(defer_build=True)
 
     author: Author
     content: list[dict[str, Any]] = []

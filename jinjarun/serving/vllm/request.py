@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 
 
 class _Open(BaseModel):
-    """The server keeps keys that it does not know, in the typed dictionaries below a model, too."""
+    """The server keeps keys that it does not know, in the typed dictionaries below a model, too. Schemas are built when
+    the first request is read, not at import."""
 
-    model_config = ConfigDict(extra="allow")
+    model_config = ConfigDict(extra="allow", defer_build=True)
 
 
 class FunctionDefinition(_Open):
