@@ -22,9 +22,11 @@ def python_server_options(added: argparse.ArgumentParser) -> None:
     group = added.add_argument_group("with --as vllm (the first three) and --as sglang")
     group.add_argument("--chat-template-content-format", choices=("auto", "string", "openai"), help="form of content")
     group.add_argument(
-        "--enable-auto-tool-choice",
-        action=argparse.BooleanOptionalAction,
-        help="take requests with tools (default), or be a server that refuses them",
+        "--no-enable-auto-tool-choice",
+        dest="enable_auto_tool_choice",
+        action="store_false",
+        default=None,
+        help="be a server that was not set up for tools, and refuses them",
     )
     group.add_argument(
         "--exclude-tools-when-tool-choice-none", action="store_true", default=None, help="leave them out then"
