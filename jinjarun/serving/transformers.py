@@ -179,10 +179,7 @@ def explain_chat_template(
     are several templates and none is the default, RenderError where the template does not write the final message as
     it is, and whatever the template fails with.
     """
-    if version not in VERSIONS:
-        raise InputError(
-            f"transformers {quote(version)} is not known here; known are {', '.join(sorted(VERSIONS))}", path="version"
-        )
+    check_version(version)
     call = _Call([], keeps_messages=version in MESSAGES_KEPT)
     name, text = call.choose(source, chat_template, has_tools=tools is not None)
     chat = call.read_messages(messages)
@@ -211,6 +208,13 @@ def explain_chat_template(
     rendered = render(template, context, now=now, spans=spans, generations=return_assistant_tokens_mask)
     prompt = rendered.text if continued is None else call.cut(rendered.text, continued)
     return Applied(prompt, name, tuple(call.reworks), rendered.generations, rendered)
+
+
+def check_version(version: str) -> None:
+    """Raises InputError for a version of transformers that is not one of VERSIONS."""
+    if version not in VERSIONS:
+        known = ", ".join(sorted(VERSIONS))
+        raise InputError(f"transformers {quote(version)} is not known here; known are {known}", path="transformers")
 
 
 @dataclass(frozen=True, slots=True)

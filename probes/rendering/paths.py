@@ -13,11 +13,9 @@ from jinjarun.sequences import common_prefix
 from jinjarun.serving.builtin_formats import FormatServer
 from jinjarun.serving.caps import BUILD
 from jinjarun.serving.llama_server import LlamaServer
-from jinjarun.serving.sglang import Options as SglangOptions
-from jinjarun.serving.sglang import SglangServer
+from jinjarun.serving.sglang import SglangOptions, SglangServer
 from jinjarun.serving.transformers import VERSION, explain_chat_template
-from jinjarun.serving.vllm import Options as VllmOptions
-from jinjarun.serving.vllm import VllmServer
+from jinjarun.serving.vllm import VllmOptions, VllmServer
 from jinjarun.template import Span, Template
 from probes.rendering.renders import APPLY, LLAMA_SERVER, PATHS, dialect_of
 
@@ -193,11 +191,11 @@ def _completed(path: str, setting: Setting, body: Any, *, spans: bool) -> PathAn
     tokens = {"bos_token": setting.bos_token or None, "eos_token": setting.eos_token or None}
     server: VllmServer | SglangServer
     if path == VLLM:
-        options = VllmOptions(**flags)
-        server = VllmServer(setting.templates, special_tokens=tokens, options=options, limits=setting.limits)
+        started = VllmOptions(**flags)
+        server = VllmServer(setting.templates, special_tokens=tokens, options=started, limits=setting.limits)
     else:
-        options_ = SglangOptions(**flags)
-        server = SglangServer(setting.templates, special_tokens=tokens, options=options_, limits=setting.limits)
+        options = SglangOptions(**flags)
+        server = SglangServer(setting.templates, special_tokens=tokens, options=options, limits=setting.limits)
     answer = server.answer(body, now=setting.now, spans=spans)
     return PathAnswer(
         path,

@@ -28,12 +28,12 @@ CUT = 200
 
 NEWEST = "5.24"
 SERVERS: dict[str, Any] = {
-    "vllm": vllm.Options(transformers=NEWEST),
-    "sglang": sglang.Options(transformers=NEWEST),
-    "vllm-pinned": vllm.Options(),
-    "sglang-pinned": sglang.Options(),
-    "probes-vllm": vllm.Options(transformers=NEWEST),
-    "probes-sglang": sglang.Options(transformers=NEWEST),
+    "vllm": vllm.VllmOptions(transformers=NEWEST),
+    "sglang": sglang.SglangOptions(transformers=NEWEST),
+    "vllm-pinned": vllm.VllmOptions(),
+    "sglang-pinned": sglang.SglangOptions(),
+    "probes-vllm": vllm.VllmOptions(transformers=NEWEST),
+    "probes-sglang": sglang.SglangOptions(transformers=NEWEST),
 }
 """Files of recordings -> what the server was started with."""
 
@@ -119,7 +119,7 @@ def flag_rows(server: str) -> Iterator[Row]:
 
 def answer(row: Row) -> tuple[dict[str, Any], str]:
     """Our answer in the form of a recorded one, and the text of an error."""
-    module = vllm if isinstance(row.options, vllm.Options) else sglang
+    module = vllm if isinstance(row.options, vllm.VllmOptions) else sglang
     try:
         prompt = module.apply_template(
             row.source, bodies()[row.name], now=suite()["now"], options=row.options, limits=Limits(), **TOKENS

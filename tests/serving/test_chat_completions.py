@@ -32,7 +32,7 @@ SHOWN_OF_PARTS = (
 SOURCES = {"string": SHOWN, "openai": SHOWN_OF_PARTS}
 TOKENS = {"bos_token": "<|endoftext|>", "eos_token": "<|endoftext|>"}
 MODULES: dict[str, Any] = {"vllm": vllm, "sglang": sglang}
-NEWEST = {"vllm": vllm.Options(transformers="5.24"), "sglang": sglang.Options(transformers="5.24")}
+NEWEST = {"vllm": vllm.VllmOptions(transformers="5.24"), "sglang": sglang.SglangOptions(transformers="5.24")}
 NOW = 1764000000
 CUT = 200
 
@@ -204,9 +204,11 @@ SGLANG_REWORKS: dict[str, tuple[dict[str, Any], str, dict[str, Any]]] = {
 
 def server_for(name: str, source: str, flags: dict[str, Any]) -> Any:
     module = MODULES[name]
-    kind = module.VllmServer if name == "vllm" else module.SglangServer
+    kind, options = (
+        (module.VllmServer, module.VllmOptions) if name == "vllm" else (module.SglangServer, module.SglangOptions)
+    )
     sources: Any = {"default": SHOWN, "tool_use": SHOWN} if source == "named" else source
-    return kind(sources, special_tokens=TOKENS, options=module.Options(**flags))
+    return kind(sources, special_tokens=TOKENS, options=options(**flags))
 
 
 EXAMPLES = [("vllm", row) for row in vllm.REWORKS] + [("sglang", row) for row in sglang.REWORKS]
@@ -315,7 +317,7 @@ def test_a_keyword_given_twice_depends_on_python() -> None:
     body = messages(USER, chat_template_kwargs={"tools": []})
     for python, status in (((3, 11), 500), ((3, 12), 400)):
         with pytest.raises(JinjarunError) as caught:
-            sglang.apply_template(SHOWN, body, options=sglang.Options(python=python))
+            sglang.apply_template(SHOWN, body, options=sglang.SglangOptions(python=python))
         assert caught.value.status == status
 
 

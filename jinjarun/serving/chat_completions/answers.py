@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jinjarun.errors import InputError, RenderError
-from jinjarun.serving.chat_completions.reworks import Rework, Row
+from jinjarun.serving.chat_completions.reworks import ReworkRow, ServerRework
 from jinjarun.serving.transformers import Applied, explain_chat_template
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ MASK_NEEDS_DICT = (
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class PromptAnswer:
     """A prompt and how it came about.
 
     `content_format` is the one that the messages were made for; `reworks` are rows of the server's table;
@@ -56,7 +56,7 @@ class Answer:
     server: str
     version: str
     content_format: ContentFormat
-    reworks: tuple[Rework, ...]
+    reworks: tuple[ServerRework, ...]
     template: str | None
     context: dict[str, Any]
     rendered: Rendered
@@ -73,10 +73,13 @@ class Answer:
         changes: Changes,
         context: dict[str, Any],
         appended: str = "",
-    ) -> Answer:
+    ) -> PromptAnswer:
         """The prompt that transformers made, with `appended`, which the server writes after it; what transformers
         changed goes behind the server's changes."""
-        own = [Rework(rework.name, rework.path, Row(rework.why, TRANSFORMERS_SOURCE)) for rework in applied.reworks]
+        own = [
+            ServerRework(rework.name, rework.path, ReworkRow(rework.why, TRANSFORMERS_SOURCE))
+            for rework in applied.reworks
+        ]
         return cls(
             applied.text + appended,
             server,
@@ -102,7 +105,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class TransformersCall:
     """A call of `tokenizer.apply_chat_template`, all but the messages, tools and variables of a request."""
 
     source: str | Mapping[str, str]

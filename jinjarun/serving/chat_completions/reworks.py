@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ReworkRow:
     """A fact about a server. `why` is one sentence; `source` is the file of the server that it was read from, by its
     path below `vllm/` or `sglang/srt/`, with the function where that helps."""
 
@@ -19,12 +19,12 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Rework:
+class ServerRework:
     """A row applied at `path`: a place in the body, the name of a variable, "template" or "prompt"."""
 
     name: str
     path: str
-    row: Row
+    row: ReworkRow
 
     @property
     def why(self) -> str:
@@ -42,8 +42,8 @@ class Rework:
 class Changes:
     """The reworks of one request, in the order in which they were done. `rows` is the server's table."""
 
-    rows: Mapping[str, Row]
-    found: list[Rework] = field(default_factory=list)
+    rows: Mapping[str, ReworkRow]
+    found: list[ServerRework] = field(default_factory=list)
 
     def note(self, name: str, path: str) -> None:
-        self.found.append(Rework(name, path, self.rows[name]))
+        self.found.append(ServerRework(name, path, self.rows[name]))

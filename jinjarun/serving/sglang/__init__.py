@@ -8,14 +8,21 @@ from __future__ import annotations
 
 from jinjarun.serving.sglang.errors import REFUSALS
 from jinjarun.serving.sglang.reworks import REWORKS
-from jinjarun.serving.sglang.server import TRANSFORMERS, VERSION, Options, SglangServer, apply_template, content_format
+from jinjarun.serving.sglang.server import (
+    TRANSFORMERS,
+    VERSION,
+    SglangOptions,
+    SglangServer,
+    apply_template,
+    content_format,
+)
 
 __all__ = [
     "REFUSALS",
     "REWORKS",
     "TRANSFORMERS",
     "VERSION",
-    "Options",
+    "SglangOptions",
     "SglangServer",
     "apply_template",
     "content_format",

@@ -35,7 +35,7 @@ def media_of(content: Any) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class SglangReader:
     """Makes the template's messages of a request's."""
 
     content_format: ContentFormat

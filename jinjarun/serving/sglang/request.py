@@ -32,7 +32,7 @@ EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "ultra", "max")
 YES = frozenset({"1", "true", "yes", "y", "on"})
 
 
-class _Model(BaseModel):
+class _LateModel(BaseModel):
     """Schemas are built when the first request is read, not at import."""
 
     model_config = ConfigDict(defer_build=True)
@@ -41,12 +41,12 @@ class _Model(BaseModel):
 # ---------------------------------------------------------------------------------------------------------------- parts
 
 
-class ChatCompletionMessageContentTextPart(_Model):
+class ChatCompletionMessageContentTextPart(_LateModel):
     type: Literal["text"]
     text: str
 
 
-class ChatCompletionMessageContentThinkingPart(_Model):
+class ChatCompletionMessageContentThinkingPart(_LateModel):
     type: Literal["thinking", "reasoning"]
     thinking: str | None = None
     text: str | None = None
@@ -58,44 +58,44 @@ class ChatCompletionMessageContentThinkingPart(_Model):
         return self
 
 
-class ChatCompletionMessageContentImageURL(_Model):
+class ChatCompletionMessageContentImageURL(_LateModel):
     url: str
     detail: Literal["auto", "low", "high"] | None = "auto"
     max_dynamic_patch: int | None = None
     min_dynamic_patch: int | None = None
 
 
-class MediaURL(_Model):
+class PartURL(_LateModel):
     url: str
 
 
-class InputAudio(_Model):
+class PartAudio(_LateModel):
     data: str
     format: str
 
 
-class ChatCompletionMessageContentImagePart(_Model):
+class ChatCompletionMessageContentImagePart(_LateModel):
     type: Literal["image_url"]
     image_url: ChatCompletionMessageContentImageURL
     modalities: Literal["image", "multi-images", "video"] | None = "image"
 
 
-class ChatCompletionMessageContentVideoPart(_Model):
+class ChatCompletionMessageContentVideoPart(_LateModel):
     type: Literal["video_url"]
-    video_url: MediaURL
+    video_url: PartURL
 
 
-class ChatCompletionMessageContentAudioPart(_Model):
+class ChatCompletionMessageContentAudioPart(_LateModel):
     type: Literal["audio_url"]
-    audio_url: MediaURL
+    audio_url: PartURL
 
 
-class ChatCompletionMessageContentInputAudioPart(_Model):
+class ChatCompletionMessageContentInputAudioPart(_LateModel):
     type: Literal["input_audio"]
-    input_audio: InputAudio
+    input_audio: PartAudio
 
 
-class ChatCompletionMessageContentToolReferenceBlock(_Model):
+class ChatCompletionMessageContentToolReferenceBlock(_LateModel):
     type: Literal["tool_reference"]
     name: str
 
@@ -113,19 +113,19 @@ Part = (
 # ------------------------------------------------------------------------------------------------------ calls and tools
 
 
-class FunctionResponse(_Model):
+class FunctionResponse(_LateModel):
     name: str | None = None
     arguments: str | dict[str, Any] | None = None
 
 
-class ToolCall(_Model):
+class CallParam(_LateModel):
     id: str | None = None
     index: int | None = None
     type: Literal["function"] = "function"
     function: FunctionResponse
 
 
-class Function(_Model):
+class ToolFunction(_LateModel):
     description: str | None = None
     name: str
     parameters: Any = None
@@ -136,7 +136,7 @@ class Function(_Model):
 
     @model_validator(mode="wrap")
     @classmethod
-    def remember_order(cls, given: Any, handler: ModelWrapValidatorHandler[Function]) -> Function:
+    def remember_order(cls, given: Any, handler: ModelWrapValidatorHandler[ToolFunction]) -> ToolFunction:
         read = handler(given)
         if isinstance(given, dict):
             read._order = tuple(key for key in given if key in cls.model_fields)
@@ -149,13 +149,13 @@ class Function(_Model):
         return {key: found[key] for key in found if found[key] is not None or key not in ("strict", "defer_loading")}
 
 
-class Tool(_Model):
+class ToolEntry(_LateModel):
     type: str = "function"
-    function: Function
+    function: ToolFunction
     defer_loading: bool | None = None
 
     @model_validator(mode="after")
-    def propagate(self) -> Tool:
+    def propagate(self) -> ToolEntry:
         if self.defer_loading is not None and self.function.defer_loading is None:
             self.function.defer_loading = self.defer_loading
         return self
@@ -165,11 +165,11 @@ class Tool(_Model):
         return {"type": self.type, "function": self.function.to_json(), "defer_loading": self.defer_loading}
 
 
-class ToolChoiceFuncName(_Model):
+class ToolChoiceFuncName(_LateModel):
     name: str | None = None
 
 
-class ToolChoice(_Model):
+class ToolChoice(_LateModel):
     function: ToolChoiceFuncName
     type: Literal["function"] = "function"
 
@@ -183,15 +183,15 @@ def _check_thinking(role: str, content: Any) -> None:
         raise ValueError("thinking content parts are only valid in assistant messages")
 
 
-class ChatCompletionMessageGenericParam(_Model):
+class ChatCompletionMessageGenericParam(_LateModel):
     role: Literal["system", "assistant", "tool", "function", "developer", "latest_reminder", "root"]
     content: str | list[Part] | None = None
     tool_call_id: str | None = None
     name: str | None = None
     phase: str | None = None
     reasoning_content: str | None = None
-    tool_calls: list[ToolCall] | None = None
-    tools: list[Tool] | None = None
+    tool_calls: list[CallParam] | None = None
+    tools: list[ToolEntry] | None = None
     prefix: bool | None = None
 
     @field_validator("role", mode="before")
@@ -209,7 +209,7 @@ class ChatCompletionMessageGenericParam(_Model):
         return self
 
 
-class ChatCompletionMessageUserParam(_Model):
+class ChatCompletionMessageUserParam(_LateModel):
     role: Literal["user"]
     content: str | list[Part]
 
@@ -224,17 +224,17 @@ AnyMessage = ChatCompletionMessageGenericParam | ChatCompletionMessageUserParam
 # ----------------------------------------------------------------------------------------------------------------- body
 
 
-class JsonSchemaResponseFormat(_Model):
+class JsonSchemaResponseFormat(_LateModel):
     name: str
     schema_: dict[str, Any] | None = Field(alias="schema", default=None)
 
 
-class ResponseFormat(_Model):
+class ResponseFormat(_LateModel):
     type: Literal["text", "json_object", "json_schema"]
     json_schema: JsonSchemaResponseFormat | None = None
 
 
-class StructuralTagResponseFormat(_Model):
+class StructuralTagResponseFormat(_LateModel):
     model_config = ConfigDict(extra="allow", defer_build=True)
 
     type: Literal["structural_tag"]
@@ -243,11 +243,11 @@ class StructuralTagResponseFormat(_Model):
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "ultra", "max"]
 
 
-class _Body(_Model):
+class _SglangBody(_LateModel):
     messages: list[AnyMessage]
     model: str = "default"
     response_format: ResponseFormat | StructuralTagResponseFormat | None = None
-    tools: list[Tool] | None = None
+    tools: list[ToolEntry] | None = None
     tool_choice: ToolChoice | Literal["auto", "required", "none"] = "auto"
     reasoning_effort: Effort | Annotated[float, Field(ge=0.0, le=0.99, allow_inf_nan=False)] | None = None
     continue_final_message: bool = False
@@ -329,12 +329,12 @@ def _has_message_tools(messages: Any) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class ChatRequest:
+class SglangRequest:
     """A request that the server's model accepts. `raw` is what the client sent, for explanations."""
 
     raw: dict[str, Any]
     messages: list[AnyMessage]
-    tools: list[Tool] | None
+    tools: list[ToolEntry] | None
     tool_choice: ToolChoice | str
     reasoning_effort: Any
     continue_final_message: bool
@@ -343,7 +343,7 @@ class ChatRequest:
     """Whether the answer is to fit a JSON schema that is not there."""
 
 
-def parse_request(body: Any, limits: Limits) -> ChatRequest:
+def parse_request(body: Any, limits: Limits) -> SglangRequest:
     """What `body` asks for. Raises InputError with the server's text and status, `stage` "validation"."""
     raw = server_json.plain(body, "", limits, integer=server_json.python_integer)
     if not isinstance(raw, dict):
@@ -351,11 +351,11 @@ def parse_request(body: Any, limits: Limits) -> ChatRequest:
         message = "Input should be a valid dictionary or object to extract fields from"
         raise invalid([{"type": "model_attributes_type", "loc": (), "msg": message, "input": raw}])
     try:
-        read = _Body.model_validate(raw)
+        read = _SglangBody.model_validate(raw)
     except ValidationError as error:
         raise invalid(error.errors(include_url=False)) from None
     wanted = read.response_format
-    return ChatRequest(
+    return SglangRequest(
         raw=raw,
         messages=read.messages,
         tools=read.tools,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from jinjarun.errors import JinjarunError, RenderError
 from jinjarun.limits import Limits
-from jinjarun.serving.chat_completions.answers import Answer, Call, given_twice
+from jinjarun.serving.chat_completions.answers import PromptAnswer, TransformersCall, given_twice
 from jinjarun.serving.chat_completions.errors import (
     engine_text,
     failed,
@@ -27,10 +27,11 @@ from jinjarun.serving.chat_completions.reworks import Changes
 from jinjarun.serving.sglang.content_format import detect_content_format, may_reorder_tool_results
 from jinjarun.serving.sglang.errors import REFUSALS
 from jinjarun.serving.sglang.low_effort import sets_low_effort
-from jinjarun.serving.sglang.messages import Reader, media_of
-from jinjarun.serving.sglang.request import ChatRequest, Tool, ToolChoice, parse_request
+from jinjarun.serving.sglang.messages import SglangReader, media_of
+from jinjarun.serving.sglang.request import SglangRequest, ToolChoice, ToolEntry, parse_request
 from jinjarun.serving.sglang.reworks import REWORKS
 from jinjarun.serving.sglang.schema_types import schema_fault, with_json_types
+from jinjarun.serving.transformers import check_version
 from jinjarun.template import Template
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ HINTS: tuple[Check, ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class SglangOptions:
     """What the server was started with, by the names of its flags; the defaults are the server's.
 
     `multimodal` stands for a model with eyes and ears (`--enable-multimodal` or its kind). `transformers` is the
@@ -77,6 +78,9 @@ class Options:
     multimodal: bool = False
     transformers: str = TRANSFORMERS
     python: tuple[int, int] = (3, 11)
+
+    def __post_init__(self) -> None:
+        check_version(self.transformers)
 
 
 class SglangServer:
@@ -92,12 +96,12 @@ class SglangServer:
         source: str | Mapping[str, str],
         *,
         special_tokens: Mapping[str, str | None] | None = None,
-        options: Options | None = None,
+        options: SglangOptions | None = None,
         limits: Limits | None = None,
         render: Renderer = Template.render_context,
     ) -> None:
         self.source = source
-        self.options = options if options is not None else Options()
+        self.options = options if options is not None else SglangOptions()
         self.limits = limits if limits is not None else Limits()
         self._tokens = dict(special_tokens or {})
         self._render = render
@@ -106,7 +110,7 @@ class SglangServer:
         """The prompt. Raises JinjarunError with the server's HTTP `status` where the server answers with an error."""
         return self.answer(body, now=now).prompt
 
-    def answer(self, body: Any, *, now: datetime | float | None = None, spans: bool = False) -> Answer:
+    def answer(self, body: Any, *, now: datetime | float | None = None, spans: bool = False) -> PromptAnswer:
         """The prompt with its explanation. `spans` asks for the origins of the rendered text."""
         request = parse_request(body, self.limits)
         changes = Changes(REWORKS)
@@ -116,10 +120,10 @@ class SglangServer:
         variables = self._variables(request, text, changes)
         tools = self._tools(request, changes)
         content_format = detect_content_format(text, self.limits)
-        reader = Reader(content_format, may_reorder_tool_results(text, self.limits), changes, self.limits)
+        reader = SglangReader(content_format, may_reorder_tool_results(text, self.limits), changes, self.limits)
         messages = reader.messages(request.messages, request.raw["messages"])
         messages, appended = self._finished(messages, request, changes)
-        call = Call(source, self._tokens, self.options.transformers, now, self.limits, spans, self._render)
+        call = TransformersCall(source, self._tokens, self.options.transformers, now, self.limits, spans, self._render)
         context = {"messages": messages, "tools": tools, **variables}
         try:
             applied = self._applied(call, messages, tools, variables, changes)
@@ -127,7 +131,7 @@ class SglangServer:
             if not is_verdict(error):
                 raise
             raise self._failed(error, request) from None
-        return Answer.of(
+        return PromptAnswer.of(
             applied,
             server="sglang",
             version=VERSION,
@@ -142,7 +146,7 @@ class SglangServer:
         text = self.source if isinstance(self.source, str) else self.source.get("default", "")
         return detect_content_format(text, self.limits)
 
-    def _checked(self, request: ChatRequest, changes: Changes) -> ChatRequest:
+    def _checked(self, request: SglangRequest, changes: Changes) -> SglangRequest:
         """The request with the types in its schemas rewritten. Raises for what the server refuses, in its order."""
         if not request.messages:
             raise _refused("Messages cannot be empty.", "messages", "messages-empty")
@@ -163,7 +167,7 @@ class SglangServer:
             raise _refused(text, "response_format", "schema-missing")
         return replace(request, tools=tools)
 
-    def _check_choice(self, request: ChatRequest) -> None:
+    def _check_choice(self, request: SglangRequest) -> None:
         choice = request.tool_choice
         if not isinstance(choice, ToolChoice):
             if choice == "required" and not request.tools:
@@ -177,7 +181,7 @@ class SglangServer:
         if all(tool.function.name != name for tool in request.tools):
             raise _refused(f"Tool '{name}' not found in tools list.", "tool_choice", "tool-choice-unknown")
 
-    def _with_json_types(self, tools: list[Tool] | None, changes: Changes) -> list[Tool] | None:
+    def _with_json_types(self, tools: list[ToolEntry] | None, changes: Changes) -> list[ToolEntry] | None:
         for i, tool in enumerate(tools or ()):
             given = tool.function.parameters
             if given is None:
@@ -192,14 +196,14 @@ class SglangServer:
             tool.function.parameters = schema
         return tools
 
-    def _source(self, request: ChatRequest, changes: Changes) -> str | Mapping[str, str]:
+    def _source(self, request: SglangRequest, changes: Changes) -> str | Mapping[str, str]:
         given = request.chat_template_kwargs.get("chat_template")
         if not given or not isinstance(given, str):
             return self.source
         changes.note("template-given", "template")
         return given
 
-    def _variables(self, request: ChatRequest, source: str, changes: Changes) -> dict[str, Any]:
+    def _variables(self, request: SglangRequest, source: str, changes: Changes) -> dict[str, Any]:
         """The variables in the server's order of precedence. The effort of a request is taken out of its kwargs before
         the server fills in its defaults, so that a default effort wins over it."""
         for key in UNREAD_KEYS:
@@ -226,7 +230,7 @@ class SglangServer:
             changes.note("low-effort-set", "low_effort")
         return variables if effort is None else {"reasoning_effort": effort, **variables}
 
-    def _tools(self, request: ChatRequest, changes: Changes) -> list[dict[str, Any]] | None:
+    def _tools(self, request: SglangRequest, changes: Changes) -> list[dict[str, Any]] | None:
         if not request.tools:
             return None
         choice = request.tool_choice
@@ -242,7 +246,7 @@ class SglangServer:
         return [tool.to_json() for tool in tools]
 
     def _finished(
-        self, messages: list[dict[str, Any]], request: ChatRequest, changes: Changes
+        self, messages: list[dict[str, Any]], request: SglangRequest, changes: Changes
     ) -> tuple[list[dict[str, Any]], str]:
         """The messages with a final assistant message of text dealt with, and what goes behind the prompt."""
         last = messages[-1]
@@ -257,7 +261,12 @@ class SglangServer:
         return messages[:-1], last["content"].removeprefix(self._tokens.get("bos_token") or "")
 
     def _applied(
-        self, call: Call, messages: list[dict[str, Any]], tools: Any, variables: dict[str, Any], changes: Changes
+        self,
+        call: TransformersCall,
+        messages: list[dict[str, Any]],
+        tools: Any,
+        variables: dict[str, Any],
+        changes: Changes,
     ) -> Applied:
         """What transformers gives; where it fails, what it gives with flat tools."""
         try:
@@ -270,7 +279,9 @@ class SglangServer:
         changes.note("tools-flattened", "tools")
         return applied
 
-    def _called(self, call: Call, messages: list[dict[str, Any]], tools: Any, variables: dict[str, Any]) -> Applied:
+    def _called(
+        self, call: TransformersCall, messages: list[dict[str, Any]], tools: Any, variables: dict[str, Any]
+    ) -> Applied:
         for name in OWN_ARGUMENTS:
             if name in variables:
                 raise given_twice(name, "transformers.tokenization_utils_base.apply_chat_template()")
@@ -282,7 +293,7 @@ class SglangServer:
         continues = variables.get("continue_final_message", False)
         return call.apply(messages, tools, opens=True, continues=continues, variables=rest)
 
-    def _failed(self, error: JinjarunError, request: ChatRequest) -> JinjarunError:
+    def _failed(self, error: JinjarunError, request: SglangRequest) -> JinjarunError:
         text, kind = engine_text(error), python_error(error)
         keyword = error.details.get("keyword")
         if keyword is not None and self.options.python < (3, 12):
@@ -304,7 +315,7 @@ def apply_template(
     bos_token: str | None = None,
     eos_token: str | None = None,
     now: datetime | float | None = None,
-    options: Options | None = None,
+    options: SglangOptions | None = None,
     limits: Limits | None = None,
 ) -> str:
     """The prompt that SGLang 0.5.23 makes of a template and the body of `POST /v1/chat/completions`.
@@ -312,7 +323,7 @@ def apply_template(
     `source` is the model's template, or its templates by name; `body` the request's JSON. Where the server answers with
     an error, a JinjarunError is raised: its message is the server's, `status` its HTTP status, and `details` say at
     which `stage` it was refused and what to send instead (`hint`). `now` is an aware datetime, a naive one (the wall
-    clock), a Unix timestamp (read as UTC) or None for this moment. See SglangServer and Options for the rest.
+    clock), a Unix timestamp (read as UTC) or None for this moment. See SglangServer and SglangOptions for the rest.
     """
     tokens = {"bos_token": bos_token, "eos_token": eos_token}
     return SglangServer(source, special_tokens=tokens, options=options, limits=limits).apply(body, now=now)

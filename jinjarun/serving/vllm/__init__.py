@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from jinjarun.serving.vllm.errors import REFUSALS
 from jinjarun.serving.vllm.reworks import REWORKS
-from jinjarun.serving.vllm.server import TRANSFORMERS, VERSION, Options, VllmServer, apply_template, content_format
+from jinjarun.serving.vllm.server import TRANSFORMERS, VERSION, VllmOptions, VllmServer, apply_template, content_format
 
 __all__ = [
     "REFUSALS",
     "REWORKS",
     "TRANSFORMERS",
     "VERSION",
-    "Options",
+    "VllmOptions",
     "VllmServer",
     "apply_template",
     "content_format",

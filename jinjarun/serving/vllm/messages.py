@@ -25,28 +25,9 @@ MESSAGE_KEYS = frozenset(
 )
 PART_KEYS = frozenset(
     {
-        *(
-            "audio_embeds",
-            "audio_url",
-            "closed",
-            "data",
-            "file",
-            "image_embeds",
-            "image_pil",
-            "image_url",
-            "input_audio",
-        ),
-        *(
-            "name",
-            "prompt_cache_breakpoint",
-            "refusal",
-            "text",
-            "thinking",
-            "type",
-            "uuid",
-            "video_embeds",
-            "video_url",
-        ),
+        *("audio_embeds", "audio_url", "closed", "data", "file", "image_embeds", "image_pil", "image_url"),
+        *("input_audio", "name", "prompt_cache_breakpoint", "refusal", "text", "thinking", "type", "uuid"),
+        *("video_embeds", "video_url"),
     }
 )
 """Keys of known parts. Others go to the template with the part."""
@@ -61,7 +42,7 @@ BILLING_HEADER = "x-anthropic-billing-header"
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class VllmReader:
     """Makes the template's messages of a request's. `model` is the name that a refusal quotes."""
 
     content_format: ContentFormat
@@ -103,8 +84,9 @@ class Reader:
         if role == "developer":
             read["tools"] = message.get("tools")
             kept |= {"tools"}
-        for key in raw.keys() - kept:
-            self.changes.note("keys-dropped", f"{path}.{key}")
+        for key in raw:
+            if key not in kept:
+                self.changes.note("keys-dropped", f"{path}.{key}")
         return read
 
     def content(self, message: dict[str, Any], path: str) -> Any:

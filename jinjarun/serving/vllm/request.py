@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from jinjarun.limits import Limits
 
 
-class _Open(BaseModel):
+class _OpenModel(BaseModel):
     """The server keeps keys that it does not know, in the typed dictionaries below a model, too. Schemas are built when
     the first request is read, not at import."""
 
     model_config = ConfigDict(extra="allow", defer_build=True)
 
 
-class FunctionDefinition(_Open):
+class FunctionDefinition(_OpenModel):
     name: str
     description: str | None = None
     parameters: dict[str, Any] | None = None
@@ -36,7 +36,7 @@ class FunctionDefinition(_Open):
     defer_loading: bool | None = None
 
 
-class ToolParam(_Open):
+class ToolParam(_OpenModel):
     type: Literal["function"] = "function"
     function: FunctionDefinition
     defer_loading: bool | None = None
@@ -58,16 +58,16 @@ class ToolParam(_Open):
         return tool if self.defer_loading is None else {**tool, "defer_loading": self.defer_loading}
 
 
-class NamedFunction(_Open):
+class NamedFunction(_OpenModel):
     name: str
 
 
-class NamedToolChoice(_Open):
+class NamedToolChoice(_OpenModel):
     function: NamedFunction
     type: Literal["function"] = "function"
 
 
-class _Body(_Open):
+class _VllmBody(_OpenModel):
     messages: list[AnyMessage]
     tools: list[ToolParam] | None = None
     tool_choice: Literal["none"] | Literal["auto"] | Literal["required"] | NamedToolChoice | None = "none"
@@ -80,7 +80,7 @@ class _Body(_Open):
 
 
 @dataclass(frozen=True, slots=True)
-class ChatRequest:
+class VllmRequest:
     """A request that the server's model accepts. `raw` is what the client sent, for explanations.
 
     `messages` are typed dictionaries of `message_types`; content lists among them are still to be validated.
@@ -100,7 +100,7 @@ class ChatRequest:
     """The model's name, which one refusal quotes."""
 
 
-def parse_request(body: Any, limits: Limits) -> ChatRequest:
+def parse_request(body: Any, limits: Limits) -> VllmRequest:
     """What `body` asks for. Raises InputError with the server's text and status, `stage` "validation"."""
     raw = server_json.plain(body, "", limits, integer=server_json.python_integer)
     if not isinstance(raw, dict):
@@ -115,14 +115,14 @@ def parse_request(body: Any, limits: Limits) -> ChatRequest:
     if isinstance(given.get("messages"), list):
         given["messages"] = [_with_reasoning(message) for message in given["messages"]]
     try:
-        read = _Body.model_validate(given)
+        read = _VllmBody.model_validate(given)
     except ValidationError as error:
         errors = error.errors(include_url=False)
         reason = "message-malformed" if errors[0]["loc"][:1] == ("messages",) and len(errors[0]["loc"]) > 1 else None
         raise invalid(errors, reason or "body-malformed") from None
     messages = [_with_calls(message, i) for i, message in enumerate(read.messages)]
     model = raw.get("model")
-    return ChatRequest(
+    return VllmRequest(
         raw=raw,
         messages=messages,
         tools=read.tools,

@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from jinjarun.errors import JinjarunError
 from jinjarun.limits import Limits
-from jinjarun.serving.chat_completions.answers import CALL_PARAMETERS, Answer, Call
+from jinjarun.serving.chat_completions.answers import CALL_PARAMETERS, PromptAnswer, TransformersCall, given_twice
 from jinjarun.serving.chat_completions.errors import engine_text, failed, first_hint, is_verdict, refused
 from jinjarun.serving.chat_completions.hints import CHECKS
 from jinjarun.serving.chat_completions.reworks import Changes
 from jinjarun.serving.kept import kept_template
+from jinjarun.serving.transformers import check_version
 from jinjarun.serving.vllm.content_format import detect_content_format
 from jinjarun.serving.vllm.errors import REFUSALS
-from jinjarun.serving.vllm.messages import Reader, make_system
-from jinjarun.serving.vllm.request import ChatRequest, parse_request
+from jinjarun.serving.vllm.messages import VllmReader, make_system
+from jinjarun.serving.vllm.request import VllmRequest, parse_request
 from jinjarun.serving.vllm.reworks import REWORKS
 from jinjarun.template import Template
 
@@ -42,7 +43,7 @@ UNREAD_KEYS = ("enable_thinking", "thinking", "reasoning", "preserve_thinking", 
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class VllmOptions:
     """What the server was started with, by the names of its flags.
 
     The defaults are the server's, but for the two flags without which it refuses every request with tools: they stand
@@ -59,6 +60,9 @@ class Options:
     trust_request_chat_template: bool = False
     transformers: str = TRANSFORMERS
 
+    def __post_init__(self) -> None:
+        check_version(self.transformers)
+
 
 class VllmServer:
     """A vLLM that was started with a template; no weights. Nothing is refused before the first request.
@@ -73,12 +77,12 @@ class VllmServer:
         source: str | Mapping[str, str],
         *,
         special_tokens: Mapping[str, str | None] | None = None,
-        options: Options | None = None,
+        options: VllmOptions | None = None,
         limits: Limits | None = None,
         render: Renderer = Template.render_context,
     ) -> None:
         self.source = source
-        self.options = options if options is not None else Options()
+        self.options = options if options is not None else VllmOptions()
         self.limits = limits if limits is not None else Limits()
         self._tokens = dict(special_tokens or {})
         self._render = render
@@ -87,7 +91,7 @@ class VllmServer:
         """The prompt. Raises JinjarunError with the server's HTTP `status` where the server answers with an error."""
         return self.answer(body, now=now).prompt
 
-    def answer(self, body: Any, *, now: datetime | float | None = None, spans: bool = False) -> Answer:
+    def answer(self, body: Any, *, now: datetime | float | None = None, spans: bool = False) -> PromptAnswer:
         """The prompt with its explanation. `spans` asks for the origins of the rendered text."""
         request = parse_request(body, self.limits)
         changes = Changes(REWORKS)
@@ -96,12 +100,16 @@ class VllmServer:
         source = self._source(request, changes)
         text = self._chosen(source, variables.get("tools"))
         content_format = self._content_format(text)
-        reader = Reader(content_format, request.model, changes, self.limits)
+        reader = VllmReader(content_format, request.model, changes, self.limits)
         messages = reader.messages(request.messages, request.raw["messages"])
         messages = make_system(messages, text, changes)
         try:
             kept = self._read_variables(variables, text, changes)
-            call = Call(source, self._tokens, self.options.transformers, now, self.limits, spans, self._render)
+            if "conversation" in kept:
+                raise given_twice("conversation", "PreTrainedTokenizerBase.apply_chat_template()")
+            call = TransformersCall(
+                source, self._tokens, self.options.transformers, now, self.limits, spans, self._render
+            )
             applied = call.apply(
                 messages,
                 kept.pop("tools", None),
@@ -117,7 +125,7 @@ class VllmServer:
         if applied.template == "tool_use":
             changes.note("tool-use-template", "template")
         context = {"messages": messages, **variables}
-        return Answer.of(
+        return PromptAnswer.of(
             applied,
             server="vllm",
             version=VERSION,
@@ -134,7 +142,7 @@ class VllmServer:
         given = self.options.chat_template_content_format
         return detect_content_format(source, self.limits) if given == "auto" else given
 
-    def _check(self, request: ChatRequest) -> None:
+    def _check(self, request: VllmRequest) -> None:
         """What the server was not started for."""
         choice = request.tool_choice
         if self.options.tool_call_parser is None or (choice == "auto" and not self.options.enable_auto_tool_choice):
@@ -153,7 +161,7 @@ class VllmServer:
             )
             raise refused(text, "chat_template", "validation", "template-untrusted", REFUSALS)
 
-    def _source(self, request: ChatRequest, changes: Changes) -> str | Mapping[str, str]:
+    def _source(self, request: VllmRequest, changes: Changes) -> str | Mapping[str, str]:
         given = request.chat_template or request.chat_template_kwargs.get("chat_template")
         if not isinstance(given, str):
             return self.source
@@ -167,7 +175,7 @@ class VllmServer:
         name = "tool_use" if tools is not None and "tool_use" in source else "default"
         return source.get(name, "")
 
-    def _tools(self, request: ChatRequest, changes: Changes) -> list[dict[str, Any]] | None:
+    def _tools(self, request: VllmRequest, changes: Changes) -> list[dict[str, Any]] | None:
         if not request.tools:
             return None
         if request.tool_choice == "none" and self.options.exclude_tools_when_tool_choice_none:
@@ -181,7 +189,7 @@ class VllmServer:
                 changes.note("tools-rewritten", f"tools[{i}]")
         return read
 
-    def _variables(self, request: ChatRequest, changes: Changes) -> dict[str, Any]:
+    def _variables(self, request: VllmRequest, changes: Changes) -> dict[str, Any]:
         """All that the server would give to transformers, in its order of precedence."""
         for key in UNREAD_KEYS:
             if key in request.raw:
@@ -238,7 +246,7 @@ def apply_template(
     bos_token: str | None = None,
     eos_token: str | None = None,
     now: datetime | float | None = None,
-    options: Options | None = None,
+    options: VllmOptions | None = None,
     limits: Limits | None = None,
 ) -> str:
     """The prompt that vLLM 0.33.0 makes of a template and the body of `POST /v1/chat/completions`.
@@ -246,7 +254,7 @@ def apply_template(
     `source` is the model's template, or its templates by name; `body` the request's JSON. Where the server answers with
     an error, a JinjarunError is raised: its message is the server's, `status` its HTTP status, and `details` say at
     which `stage` it was refused and what to send instead (`hint`). `now` is an aware datetime, a naive one (the wall
-    clock), a Unix timestamp (read as UTC) or None for this moment. See VllmServer and Options for the rest.
+    clock), a Unix timestamp (read as UTC) or None for this moment. See VllmServer and VllmOptions for the rest.
     """
     tokens = {"bos_token": bos_token, "eos_token": eos_token}
     return VllmServer(source, special_tokens=tokens, options=options, limits=limits).apply(body, now=now)
