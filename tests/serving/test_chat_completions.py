@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+import re
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from jinjarun.errors import JinjarunError
 from jinjarun.limits import Limits
 from jinjarun.serving import sglang, vllm
-from tests.conformance.golden import DATA, lines
+from tests.conformance.golden import DATA, ROOT, lines
 
 SHOWN = (
     "{% for message in messages %}{{ message | tojson }}\n{% endfor %}"
@@ -231,6 +232,29 @@ def test_what_is_not_changed_is_not_told() -> None:
     for server in MODULES:
         names = {rework.name for rework in server_for(server, SHOWN, {}).answer(messages(USER), now=NOW).reworks}
         assert names <= {"null-passed"}
+
+
+def test_spans_name_the_messages_of_the_body() -> None:
+    """Though vLLM merges messages before the template sees them, and SGLang writes behind it."""
+    source = "{% for m in messages %}<{{ m.content }}>{% endfor %}"
+    given_body = messages(USER, {"role": "developer", "content": "d"}, {"role": "user", "content": "last"})
+    answer = server_for("vllm", source, {}).answer(given_body, now=NOW, spans=True)
+    shown = [(span.text, span.origin) for span in answer.spans if span.is_input]
+    assert ("".join(span.text for span in answer.spans), shown[-1]) == (answer.prompt, ("last", "messages[2].content"))
+    given_body = messages(USER, ASSISTANT, continue_final_message=True)
+    answer = server_for("sglang", source, {}).answer(given_body, now=NOW, spans=True)
+    assert answer.prompt == "<q>a"
+    assert [(span.text, span.origin) for span in answer.spans if span.is_input] == [
+        ("q", "messages[0].content"),
+        ("a", "messages[1].content"),
+    ]
+
+
+def test_the_document_lists_every_refusal() -> None:
+    document = (ROOT / "docs" / "paths.md").read_text(encoding="utf-8")
+    listed = [line for line in document.splitlines() if re.match(r"\| `[a-z-]+` \|", line)]
+    rows = [*vllm.REFUSALS.items(), *sglang.REFUSALS.items()]
+    assert listed == [f"| `{name}` | {row.why} | {row.hint} |" for name, row in rows]
 
 
 NAMED = {"type": "function", "function": {"name": "g"}}

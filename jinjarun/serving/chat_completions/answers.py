@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from jinjarun.errors import InputError, RenderError
 from jinjarun.serving.chat_completions.reworks import ReworkRow, ServerRework
 from jinjarun.serving.transformers import Applied, explain_chat_template
+from jinjarun.template import Span
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from jinjarun.limits import Limits
     from jinjarun.serving.chat_completions.contents import ContentFormat
     from jinjarun.serving.chat_completions.reworks import Changes
     from jinjarun.serving.kept import Renderer
-    from jinjarun.template import Rendered, Span
+    from jinjarun.template import Rendered
 
 CALL_PARAMETERS = frozenset(
     {
@@ -27,6 +29,8 @@ CALL_PARAMETERS = frozenset(
     }
 )
 """Parameters of transformers' `apply_chat_template`: as variables of a request they never reach the template."""
+
+_NUMBERED = re.compile(r"^messages\[(\d+)\]")
 
 NO_VARIABLES = CALL_PARAMETERS | {"messages"}
 
@@ -72,10 +76,11 @@ class PromptAnswer:
         content_format: ContentFormat,
         changes: Changes,
         context: dict[str, Any],
+        numbers: Sequence[int],
         appended: str = "",
     ) -> PromptAnswer:
         """The prompt that transformers made, with `appended`, which the server writes after it; what transformers
-        changed goes behind the server's changes."""
+        changed goes behind the server's changes. `numbers` are those that the messages had in the body."""
         own = [
             ServerRework(rework.name, rework.path, ReworkRow(rework.why, TRANSFORMERS_SOURCE))
             for rework in applied.reworks
@@ -89,7 +94,7 @@ class PromptAnswer:
             applied.template,
             context,
             applied.rendered,
-            applied.spans,
+            _spans(applied, numbers, appended),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -142,6 +147,22 @@ class TransformersCall:
             render=render,
             version=self.version,
         )
+
+
+def _spans(applied: Applied, numbers: Sequence[int], appended: str) -> tuple[Span, ...]:
+    """The origins of the prompt, messages by their numbers in the body; what is appended is the message behind them."""
+    if not applied.spans:
+        return ()
+
+    def in_body(found: re.Match[str]) -> str:
+        number = int(found[1])
+        return f"messages[{numbers[number] if number < len(numbers) else number}]"
+
+    spans = [replace(span, origin=_NUMBERED.sub(in_body, span.origin)) for span in applied.spans]
+    if appended:
+        start = len(applied.text)
+        spans.append(Span(start, start + len(appended), appended, True, f"messages[{len(numbers)}].content"))
+    return tuple(spans)
 
 
 def _messages_twice(*_: Any, **__: Any) -> Rendered:

@@ -138,6 +138,7 @@ class SglangServer:
             content_format=content_format,
             changes=changes,
             context=context,
+            numbers=range(len(messages)),
             appended=appended,
         )
 

@@ -204,11 +204,17 @@ def _other(text: str, path: str, reason: str) -> InputError:
     return refused(text, path, "other", reason, REFUSALS)
 
 
-def make_system(messages: list[dict[str, Any]], source: str, changes: Changes) -> list[dict[str, Any]]:
-    """Developer messages as system messages, where the template does not name that role; then all of them as one."""
+def make_system(
+    messages: list[dict[str, Any]], source: str, changes: Changes
+) -> tuple[list[dict[str, Any]], list[int]]:
+    """Developer messages as system messages, where the template does not name that role; then all of them as one.
+
+    With the messages come the numbers that they had; a merged one has that of the first.
+    """
+    numbers = list(range(len(messages)))
     named = '"developer"' in source or "'developer'" in source
     if named or all(message["role"] != "developer" for message in messages):
-        return messages
+        return messages, numbers
     renamed = []
     for i, message in enumerate(messages):
         if message["role"] == "developer":
@@ -217,12 +223,13 @@ def make_system(messages: list[dict[str, Any]], source: str, changes: Changes) -
         renamed.append(message)
     places = [i for i, message in enumerate(renamed) if message["role"] == "system"]
     if places == [0]:
-        return renamed
+        return renamed, numbers
     for i in places:
         changes.note("system-merged", f"messages[{i}]")
     texts = [_text_of(renamed[i]["content"]) for i in places]
     first = {"role": "system", "content": "\n\n".join(text for text in texts if text)}
-    return [first, *(message for message in renamed if message["role"] != "system")]
+    others = [number for number in numbers if number not in places]
+    return [first, *(renamed[number] for number in others)], [places[0], *others]
 
 
 def _text_of(content: Any) -> str:

@@ -102,7 +102,7 @@ class VllmServer:
         content_format = self._content_format(text)
         reader = VllmReader(content_format, request.model, changes, self.limits)
         messages = reader.messages(request.messages, request.raw["messages"])
-        messages = make_system(messages, text, changes)
+        messages, numbers = make_system(messages, text, changes)
         try:
             kept = self._read_variables(variables, text, changes)
             if "conversation" in kept:
@@ -132,6 +132,7 @@ class VllmServer:
             content_format=content_format,
             changes=changes,
             context=context,
+            numbers=numbers,
         )
 
     def content_format(self, *, has_tools: bool = False) -> ContentFormat:
