@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from jinjarun.errors import InputError, JinjarunError, LimitExceeded, RenderError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from pydantic import ValidationError
 
@@ -107,17 +107,6 @@ JINJA_ERRORS = frozenset({"UndefinedError", "SecurityError", "TemplateRuntimeErr
 """Exceptions of Jinja2 that are TemplateErrors."""
 
 
-def failed(error: JinjarunError, status: int, text: str, hint: str | None) -> JinjarunError:
+def failed(error: JinjarunError, status: int, text: str) -> JinjarunError:
     """A failure of the template as the server answers it."""
-    details: dict[str, Any] = {**error.details, "stage": "template", "server_text": text}
-    if hint is not None:
-        details["hint"] = hint
-    return error.answered_with(status, **details)
-
-
-Check = tuple["Callable[[Any], bool]", str]
-"""What may be wrong with a request whose template failed, and what to send instead."""
-
-
-def first_hint(checks: Sequence[Check], given: Any) -> str | None:
-    return next((hint for applies, hint in checks if applies(given)), None)
+    return error.answered_with(status, stage="template", server_text=text)
