@@ -289,7 +289,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (1 << 32, 0, "claims 4,294,967,296 strings"),
         (gguf.STRINGS, 0, ""),
-        (gguf.STRINGS, 1 << 17, "needs more than 64,000,000 bytes"),
+        (gguf.STRINGS, 1 << 17, f"needs more than {gguf.READ_BYTES:,} bytes"),
     ],
 )
 @pytest.mark.usefixtures("counted")
