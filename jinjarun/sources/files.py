@@ -92,12 +92,22 @@ def _real_path(path: str, descriptor: int, status: os.stat_result) -> str:
 
 
 def boundary(folder: str) -> str:
-    """The real folder that files of a model may lie in: the model's own. For a snapshot in the Hugging Face cache, whose
-    files are links to `../../blobs`, it is the repository's."""
+    """The real folder that the files of a model may lie in: its own; for a snapshot in the Hugging Face cache, whose
+    files are links to `../../blobs`, its repository's."""
     with os_errors(folder):
         real = os.path.realpath(folder)
     above, snapshots = os.path.split(os.path.dirname(real))
     return above if snapshots == "snapshots" and os.path.basename(above).startswith("models--") else real
+
+
+def is_inside(path: str, folder: str) -> bool:
+    """Whether a file or folder, all its links followed, lies in what `boundary` gave. A link to itself does."""
+    with os_errors(path):
+        return _lies_in(os.path.realpath(path), folder)
+
+
+def _lies_in(real: str, folder: str) -> bool:
+    return real.startswith(os.path.join(folder, ""))
 
 
 def require_inside(path: str, folder: str) -> None:
@@ -107,7 +117,7 @@ def require_inside(path: str, folder: str) -> None:
 
 
 def _require_inside(path: str, real: str, folder: str) -> None:
-    if not real.startswith(os.path.join(folder, "")):
+    if not _lies_in(real, folder):
         hint = "if that is meant, copy the file there, or name the file itself"
         raise failure(path, f"is a link that leads out of {quote(folder)}", hint=hint)
 
@@ -118,7 +128,8 @@ def _require_regular(path: str, mode: int) -> None:
 
 
 def read_bytes(path: str, limit: int, inside: str | None = None) -> bytes:
-    """The whole file, or `SourceError` if it has more than `limit` bytes, whatever size it claims; see `open_regular`."""
+    """The whole file, or `SourceError` if it has more than `limit` bytes, whatever size it claims; `inside` as in
+    `open_regular`."""
     with open_regular(path, inside) as (file, size):
         if size > limit:
             raise _too_large(path, limit, size)

@@ -1,8 +1,8 @@
-"""A JSON file in parts: what is wanted is made into objects, a piece at a time, and the rest is checked and passed over.
+"""A JSON file in parts: what is wanted is made into objects, a piece at a time; the rest is checked and passed over.
 
 Python's parser makes objects of everything, which costs ten times the bytes of a file. Here regular expressions pass
-over runs of values that hold no deeper ones, and a stack holds what is open. Time is linear in the bytes, memory is that
-of the file and of what the caller keeps.
+over runs of values that hold no deeper ones, and a stack holds what is open. Time is linear in the bytes; memory is
+that of the file and of what the caller keeps.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from jinjarun.sources.files import BOM, failure
-from jinjarun.sources.json_data import DEPTH, JsonBounds, load_json, type_name
+from jinjarun.sources.json_data import DEPTH, JsonBounds, load_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from jinjarun.errors import InputError, SourceError
-from jinjarun.sources.files import failure
+from jinjarun.sources.files import decode, failure
 from jinjarun.sources.hf_files import template_slot
-from jinjarun.sources.json_data import CONFIG, JsonFile, type_name
+from jinjarun.sources.json_data import JsonFile, load_json, type_name
 from probes.scanning.found import LINE_BYTES, Found, unreadable
 
 if TYPE_CHECKING:
@@ -18,37 +17,34 @@ if TYPE_CHECKING:
 
 KIND: Kind = "tokenizer_config"
 ID, CONFIG_KEY = "id", "tokenizer_config"
+ID_CHARACTERS = 1_000
+"""The longest id of a record."""
 
 
 def record(line: bytes, place: str) -> Iterator[Found]:
     """The templates of one line: `{"id": ..., "tokenizer_config": {...}}` or `[id, {...}]`. The configuration may also
     stand there as the text of its file."""
-    if line.count(b"[") + line.count(b"{") > CONFIG.containers or line.count(b",") > CONFIG.values:
-        yield unreadable(place, "record", failure(place, "holds too many lists, objects or values"))
-        return
     try:
-        value = json.loads(line)
-    except json.JSONDecodeError as error:
-        yield unreadable(place, "record", failure(place, f"is not JSON ({error.msg})", place=f"column {error.colno}"))
-        return
-    except (ValueError, RecursionError) as error:
-        why = "is nested too deeply" if isinstance(error, RecursionError) else f"is not usable JSON ({error})"
-        yield unreadable(place, "record", failure(place, why))
+        value, _ = load_json(place, decode(place, line)[0], constants=True)
+    except SourceError as error:
+        yield unreadable(place, "record", error)
         return
     match value:
-        case {"id": str() | int() as id, "tokenizer_config": config}:
-            yield from configuration(str(id), config)
-        case [str() | int() as id, config]:
+        case {"id": str() | int() as id, "tokenizer_config": config} | [str() | int() as id, config] if _is_id(id):
             yield from configuration(str(id), config)
         case _:
-            yield unreadable(place, "record", failure(place, "is no record with id and tokenizer_config"))
+            yield unreadable(place, "record", failure(place, "is no record with an id and a tokenizer_config"))
+
+
+def _is_id(id: str | int) -> bool:
+    return len(str(id)) <= ID_CHARACTERS
 
 
 def configuration(id: str, config: Any) -> Iterator[Found]:
     """The templates of a tokenizer_config.json that came with an id instead of a path."""
     try:
         if isinstance(config, str):
-            config = json.loads(config)
+            config, _ = load_json(id, config, constants=True)
         if config is None:
             config = {}
         if not isinstance(config, dict):
@@ -56,9 +52,6 @@ def configuration(id: str, config: Any) -> Iterator[Found]:
         slot, _ = template_slot(JsonFile(id, config, had_bom=False, duplicates=()), KIND)
     except SourceError as error:
         yield unreadable(id, KIND, error)
-        return
-    except (ValueError, RecursionError) as error:
-        yield unreadable(id, KIND, failure(id, f"is not JSON ({error})"))
         return
     for found in {found.name: found for found in slot.found}.values():
         yield Found(id, KIND, found.key, found.name, slot.form, found.text)
