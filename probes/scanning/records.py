@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jinjarun.errors import InputError, SourceError
+from jinjarun.errors import InputError, SourceError, quote
 from jinjarun.sources.files import decode, failure
 from jinjarun.sources.hf_files import template_slot
 from jinjarun.sources.json_data import JsonFile, load_json, type_name
 from probes.scanning.found import LINE_BYTES, Found, unreadable
+from probes.scanning.parquet_pages import trouble
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 KIND: Kind = "tokenizer_config"
 ID, CONFIG_KEY = "id", "tokenizer_config"
+FOOTER_BYTES, FOOTER_ITEMS = 10_000_000, 100_000
+"""The longest text and list in the footer of a Parquet file."""
 ID_CHARACTERS = 1_000
 """The longest id of a record."""
 
@@ -60,23 +63,39 @@ def configuration(id: str, config: Any) -> Iterator[Found]:
 
 
 def parquet(path: str) -> Iterator[Found]:
-    """The rows of a Parquet file with columns `id` and `tokenizer_config` (text or struct), a batch at a time."""
+    """The rows of a Parquet file with columns `id` and `tokenizer_config` (text or struct)."""
     try:
         import pyarrow  # noqa: PLC0415
         import pyarrow.parquet  # noqa: PLC0415
     except ImportError:
         raise InputError("Parquet needs pyarrow: pip install 'jinjarun[parquet]'", path=path) from None
     try:
-        with pyarrow.parquet.ParquetFile(path) as file:
-            if missing := {ID, CONFIG_KEY} - set(file.schema_arrow.names):
-                yield unreadable(path, "parquet", failure(path, f"has no column {' and '.join(sorted(missing))}"))
-                return
-            for batch in file.iter_batches(batch_size=64, columns=[ID, CONFIG_KEY]):
-                for id, config in zip(batch.column(ID), batch.column(CONFIG_KEY), strict=True):
-                    value = config.as_py()
-                    if isinstance(value, str) and len(value) > LINE_BYTES:
-                        yield unreadable(str(id.as_py()), KIND, failure(str(id.as_py()), "is too long"))
-                    else:
-                        yield from configuration(str(id.as_py()), value)
-    except (OSError, pyarrow.ArrowException) as error:
-        yield unreadable(path, "parquet", failure(path, f"is no readable Parquet file ({error})"))
+        yield from _rows(path, pyarrow.parquet)
+    except (OSError, ValueError, pyarrow.ArrowException) as error:
+        yield unreadable(path, "parquet", failure(path, f"is no readable Parquet file ({quote(str(error))})"))
+
+
+def _rows(path: str, library: Any) -> Iterator[Found]:
+    """A row at a time, because a dictionary can hold one long text for all of them."""
+    limits = {"thrift_string_size_limit": FOOTER_BYTES, "thrift_container_size_limit": FOOTER_ITEMS}
+    with library.ParquetFile(path, pre_buffer=False, **limits) as file:
+        schema = file.schema_arrow
+        if missing := {ID, CONFIG_KEY} - set(schema.names):
+            yield unreadable(path, "parquet", failure(path, f"has no column {' and '.join(sorted(missing))}"))
+            return
+        if why := trouble(path, file.metadata, [ID, CONFIG_KEY]):
+            hint = "write it with fewer rows a page, such as write_batch_size=64 in pyarrow"
+            yield unreadable(path, "parquet", failure(path, why, hint=hint))
+            return
+        for number, batch in enumerate(file.iter_batches(batch_size=1, columns=[ID, CONFIG_KEY]), 1):
+            place = f"{path}:{number}"
+            if batch.nbytes > LINE_BYTES:
+                yield unreadable(place, "record", failure(place, f"is longer than {LINE_BYTES:,} bytes"))
+                continue
+            id = str(batch.column(ID)[0].as_py())
+            if len(id) > ID_CHARACTERS:
+                yield unreadable(
+                    place, "record", failure(place, f"has an id of more than {ID_CHARACTERS:,} characters")
+                )
+                continue
+            yield from configuration(id, batch.column(CONFIG_KEY)[0].as_py())
