@@ -151,7 +151,8 @@ def read_stream(path: str, stream: BinaryIO | io.RawIOBase, limit: int) -> bytes
 
 def _too_large(path: str, limit: int, size: int | None = None) -> SourceError:
     has = "more than that" if size is None else f"{size:,}"
-    return failure(path, f"is too large: {has} of at most {limit:,} bytes")
+    hint = None if size is None else "the files of one model count together"
+    return failure(path, f"is too large: {has} of at most {limit:,} bytes", hint=hint)
 
 
 def decode(path: str, data: bytes, place: str | None = None) -> tuple[str, bool]:

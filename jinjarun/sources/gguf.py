@@ -32,6 +32,8 @@ KEYS = 16_384
 KEY_BYTES = 1_024
 STRINGS = 1_500_000
 """The most strings in all arrays together; Gemma 3, the largest known to us, has 777,000 (tokens and merges)."""
+LIST_OF_TOKENS = 520_000
+"""The most tokens; Gemma 3 has 262,000."""
 STRING_BYTES = 1 << 30
 READ_BYTES = 32_000_000
 """The most bytes of a file that are read; Gemma 3 needs 15 million."""
@@ -40,7 +42,7 @@ TOKEN_BYTES = 65_536
 
 _CHUNK = 1 << 16
 _LARGEST_CHUNK = 1 << 20
-_ID_BITS = 21
+_ID_BITS = 20
 _LARGEST_ID = (1 << _ID_BITS) - 1
 _LEAST_PAIR = 14
 _LEAST_TENSOR = 24
@@ -168,7 +170,7 @@ class _Reader:
         self.key = ""
         self.order = "<"
         self.strings = 0
-        self.template_bytes = TEXT_BYTES
+        self.template_bytes = 0
         self.bytes_read = 0
         self._buffer = bytearray()
         self._start = 0
@@ -214,9 +216,11 @@ class _Reader:
         code = self.number("I")
         if key == TEMPLATE or key.startswith(TEMPLATE + "."):
             self.require(code == _STRING, "a string")
-            begin = self.at
-            found.templates[key] = self.text("template", self.template_bytes)
-            self.template_bytes -= self.at - begin
+            text = self.text("template", TEXT_BYTES)
+            self.template_bytes += len(text.encode())
+            if self.template_bytes > TEXT_BYTES:
+                self.fail(f"has templates of more than {TEXT_BYTES:,} bytes in all")
+            found.templates[key] = text
         elif key in TEXTS:
             self.require(code == _STRING, "a string")
             found.values[key] = self.text("text", KEY_BYTES)
@@ -240,6 +244,8 @@ class _Reader:
         if code == _STRING:
             self.check_strings(count)
             if key == TOKENS:
+                if count > LIST_OF_TOKENS:
+                    self.fail(f"claims {count:,} tokens, more than {LIST_OF_TOKENS:,}")
                 begin = self.at
                 starts = self.walk(count, keep=True)
                 self.fill(0, begin)
@@ -264,8 +270,8 @@ class _Reader:
             self.fail(f"claims {count:,} numbers, more than fit into the file")
         if key == TOKEN_TYPES:
             self.require(code in {4, 5}, "a list of 32-bit integers")
-            if count > STRINGS:
-                self.fail(f"claims {count:,} token types, more than {STRINGS:,}")
+            if count > LIST_OF_TOKENS:
+                self.fail(f"claims {count:,} token types, more than {LIST_OF_TOKENS:,}")
             return self.take(length)
         self.at += length
         return b""

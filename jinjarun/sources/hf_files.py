@@ -21,6 +21,8 @@ KEY = "chat_template"
 NAMES = ("bos", "eos", "eot", "eom", "pad", "unk", "sep", "cls", "mask")
 """The special tokens whose keys have a type that is checked. Keys of single models, such as `image_token`, vary."""
 
+SPECIAL_TOKENS = 10_000
+"""The most keys of one file that end in `_token`; real ones have some dozens."""
 TEMPLATES = 100
 """The most templates of one file."""
 
@@ -147,6 +149,8 @@ def _special_texts(file: JsonFile) -> dict[str, str]:
         name = key.removesuffix("_token")
         if name == key or key.startswith("add_"):
             continue
+        if len(texts) == SPECIAL_TOKENS:
+            file.fail(key, f"is one of more than {SPECIAL_TOKENS:,} special tokens")
         if name not in NAMES and not isinstance(value, (str, dict)):
             continue
         value = file.get(key, (str, dict), "a string, an object or null")

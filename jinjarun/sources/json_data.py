@@ -6,7 +6,7 @@ import json
 import re
 from collections import Counter
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from jinjarun.sources.files import decode, failure, read_bytes
@@ -37,12 +37,15 @@ CONFIG = JsonBounds(8_000_000, 100_000, 300_000)
 """For all configuration files of one model together, so that they cost at most 120 MB. The largest known to us, with
 28,000 added tokens for speech, have 6 MB, 30,000 containers and 230,000 values."""
 
+TOKENIZER = JsonBounds(51_000_000, 2_000_000, 6_000_000)
+"""For tokenizer.json, which is read in parts. Gemma 3's has 33.4 MB, 520,000 containers and 1.8 million values."""
+
 DEPTH = 500
 """How deep lists and objects may be nested. Python's parser ends in an error at 990 or 10,000, by its version, and in a
 crash where the stack of its thread is small."""
 
 _STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
-_NOT_BRACKETS = re.compile(r"[^\[\]{}]++")
+_BRACKET = re.compile(r"[\[\]{}]")
 _CONSTANT = re.compile(r'"(?:[^"\\]|\\.)*+"|(NaN|-?Infinity)', re.DOTALL)
 
 
@@ -141,8 +144,8 @@ def _counted(path: str, text: str, bounds: JsonBounds) -> JsonBounds:
     if opened > min(DEPTH, bounds.containers) or commas > bounds.values:
         bare = _STRING.sub("", text)
         opened, commas = bare.count("[") + bare.count("{"), bare.count(",")
-        brackets = _NOT_BRACKETS.sub("", bare)[: 2 * bounds.containers + DEPTH]
-        if any(depth > DEPTH for depth in accumulate(1 if mark in "[{" else -1 for mark in brackets)):
+        brackets = islice(_BRACKET.finditer(bare), 2 * bounds.containers + DEPTH)
+        if any(depth > DEPTH for depth in accumulate(1 if found[0] in "[{" else -1 for found in brackets)):
             raise failure(path, f"is nested too deeply: more than {DEPTH} lists and objects in one another")
         if opened > bounds.containers or commas > bounds.values:
             limits = f"{bounds.containers:,} lists and objects and {bounds.values:,} values"

@@ -39,8 +39,8 @@ COLON = rb"%b:%b" % (SPACE, SPACE)
 COMMA = rb"%b,%b" % (SPACE, SPACE)
 _FLAT_LIST = rb"\[%b(?:%b(?:%b%b)*+)?+%b\]" % (SPACE, SCALAR, COMMA, SCALAR, SPACE)
 _MEMBER = TEXT + COLON + SCALAR
-_FLAT_OBJECT = rb"\{%b(?:%b(?:%b%b)*+)?+%b\}" % (SPACE, _MEMBER, COMMA, _MEMBER, SPACE)
-_FLAT = rb"(?:%b|%b|%b)" % (SCALAR, _FLAT_LIST, _FLAT_OBJECT)
+FLAT_OBJECT = rb"\{%b(?:%b(?:%b%b)*+)?+%b\}" % (SPACE, _MEMBER, COMMA, _MEMBER, SPACE)
+_FLAT = rb"(?:%b|%b|%b)" % (SCALAR, _FLAT_LIST, FLAT_OBJECT)
 
 _space = re.compile(SPACE)
 _text = re.compile(TEXT)
@@ -53,8 +53,8 @@ _CLOSERS = {b"{": b"}", b"[": b"]"}
 
 
 class JsonParts:
-    """A place in the bytes of a JSON file, at a value. Whoever walks `members` or `items` takes each value by one of
-    the methods before the next. All raise `SourceError` where the bytes are no JSON."""
+    """A place in the bytes of a JSON file, at a value. Whoever walks `members` takes each value by one of the
+    methods before the next. All raise `SourceError` where the bytes are no JSON."""
 
     def __init__(self, path: str, data: bytes) -> None:
         self.path = path
@@ -74,17 +74,18 @@ class JsonParts:
 
     def members(self) -> Iterator[str]:
         """The keys of an object, each with the place at its value."""
-        for _ in self._entries(b"{"):
+        self._take(b"{")
+        self._pass_space()
+        more = self._byte() != b"}"
+        while more:
             yield self.key()
+            more = self._comma()
+        self._take(b"}")
 
     def key(self) -> str:
         """Passes over a key and its colon."""
         key: str = load_json(self.path, self._pass_key().decode(), VALUE)[0]
         return key
-
-    def items(self) -> Iterator[int]:
-        """The indexes of a list, each with the place at its value."""
-        yield from self._entries(b"[")
 
     def value(self, place: str) -> Any:
         """The value as Python has it, within `VALUE`. NaN is none."""
@@ -113,7 +114,8 @@ class JsonParts:
             self.runs_ended = found.re is last
             self.at = found.end()
             if self.at - start > RUN_BYTES:
-                raise failure(self.path, f"has {RUN} entries of more than {RUN_BYTES:,} bytes", place=f"byte {start}")
+                reason = f"has entries that are too large: {RUN} of them may have {RUN_BYTES:,} bytes"
+                raise failure(self.path, reason, place=f"byte {start}")
             yield self.data[start : self.at].decode().rstrip(" \t\n\r,")
         self._take(closer)
 
@@ -151,17 +153,6 @@ class JsonParts:
         self._pass_space()
         if self.at < len(self.data):
             self._fail()
-
-    def _entries(self, opener: bytes) -> Iterator[int]:
-        self._take(opener)
-        self._pass_space()
-        index = 0
-        if self._byte() != _CLOSERS[opener]:
-            yield index
-            while self._comma():
-                index += 1
-                yield index
-        self._take(_CLOSERS[opener])
 
     def _pass_key(self) -> bytes:
         key = _text.match(self.data, self.at)

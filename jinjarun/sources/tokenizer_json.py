@@ -14,15 +14,12 @@ from sys import getsizeof
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from jinjarun.sources.files import failure, read_bytes
-from jinjarun.sources.json_data import NOTED, JsonFile, type_name
-from jinjarun.sources.json_parts import COLON, COMMA, SCALAR, SPACE, TEXT, JsonParts
+from jinjarun.sources.json_data import NOTED, TOKENIZER, JsonFile, type_name
+from jinjarun.sources.json_parts import COLON, COMMA, FLAT_OBJECT, SCALAR, SPACE, TEXT, JsonParts
 from jinjarun.sources.tokens import PostProcessor, Token, TokenType, spellings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-
-FILE_BYTES = 51_000_000
-"""The largest tokenizer.json that is read; Gemma 3's has 33.4 million bytes."""
 
 TOKENS = 520_000
 """The most tokens of a vocabulary. LaBSE has 501,000; of chat models, those of Gemma 3 have the most, 262,000."""
@@ -80,7 +77,11 @@ def read_tokenizer(path: str, inside: str | None = None) -> TokenizerJson:
 
     Raises `SourceError`.
     """
-    return _Reader(path, JsonParts(path, read_bytes(path, FILE_BYTES, inside))).tokenizer()
+    data = read_bytes(path, TOKENIZER.bytes, inside)
+    if data.count(b"[") + data.count(b"{") > TOKENIZER.containers or data.count(b",") > TOKENIZER.values:
+        limits = f"{TOKENIZER.containers:,} lists and objects and {TOKENIZER.values:,} values"
+        raise failure(path, f"holds too much: {limits} are read at most")
+    return _Reader(path, JsonParts(path, data)).tokenizer()
 
 
 class _Reader:
@@ -136,15 +137,20 @@ class _Reader:
         added: dict[int, Token] = {}
         if self.found("added_tokens", "a list") is None:
             return added
-        for index in self.parts.items():
-            if index == ADDED_TOKENS:
+        index = 0
+        for piece in self.parts.runs(FLAT_OBJECT):
+            for item in json.loads(f"[{piece}]"):
+                place = f"added_tokens[{index}]"
+                id = token_id(self.file, item.get("id"), f"{place}.id")
+                added[id] = added_token(self.file, item, id, place)
+                index += 1
+            if index > ADDED_TOKENS:
                 self.file.fail("added_tokens", f"has more than {ADDED_TOKENS:,} entries")
+        if not self.parts.runs_ended:
             place = f"added_tokens[{index}]"
-            item = self.parts.value(place)
-            if not isinstance(item, dict):
-                self.file.fail(place, f"should be an object, is {type_name(item)}")
-            id = token_id(self.file, item.get("id"), f"{place}.id")
-            added[id] = added_token(self.file, item, id, place)
+            found = type_name(self.parts.value(place))
+            what = "has lists or objects inside" if found == "an object" else f"should be an object, is {found}"
+            self.file.fail(place, what)
         return added
 
     def model(self) -> JsonVocabulary | None:

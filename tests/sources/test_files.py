@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jinjarun.errors import SourceError, quote
-from jinjarun.sources import files, json_data, open_source, tokenizer_json
+from jinjarun.sources import files, json_data, open_source
 from tests.sources.support import TEMPLATE, checked, refused, unusable, write
 
 CONFIG = "tokenizer_config.json"
@@ -346,4 +346,4 @@ def test_each_file_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 def test_bounds_hold_what_is_real() -> None:
     assert json_data.CONFIG.bytes > 5 * 1_200_000
-    assert tokenizer_json.FILE_BYTES > 1.5 * 33_400_000
+    assert json_data.TOKENIZER.bytes > 1.5 * 33_400_000

@@ -295,6 +295,8 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("counted")
 @pytest.mark.parametrize("key", [b"x", TOKENS])
 def test_work_is_bounded(tmp_path: Path, key: bytes, count: int, stride: int, reason: str) -> None:
+    if key == TOKENS:
+        count = min(count, gguf.LIST_OF_TOKENS) if count == gguf.STRINGS else count
     path = sparse(tmp_path / "a.gguf", header(pair(key, 9, array(8, count, struct.pack("<Q", stride))), tensors=0))
     if stride:
         with open(path, "r+b") as file:
