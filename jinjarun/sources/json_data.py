@@ -37,7 +37,7 @@ CONFIG = JsonBounds(8_000_000, 100_000, 300_000)
 """For all configuration files of one model together, so that they cost at most 120 MB. The largest known to us, with
 28,000 added tokens for speech, have 6 MB, 30,000 containers and 230,000 values."""
 
-TOKENIZER = JsonBounds(51_000_000, 2_000_000, 6_000_000)
+TOKENIZER = JsonBounds(51_000_000, 1_000_000, 3_000_000)
 """For tokenizer.json, which is read in parts. Gemma 3's has 33.4 MB, 520,000 containers and 1.8 million values."""
 
 DEPTH = 500

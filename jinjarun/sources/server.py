@@ -278,12 +278,13 @@ def _address(url: str) -> SplitResult:
             raise ValueError("it names no server")
         if "@" in address.netloc or address.query or address.fragment:
             raise ValueError("give the address alone, without a user, a query or a fragment")
-        if ":" in address.hostname:
+        if "[" in address.netloc:
             ipaddress.IPv6Address(address.hostname)
         elif len(address.hostname) > HOST_CHARACTERS or not _HOST.fullmatch(address.hostname):
             raise ValueError("a name is made of letters, digits and hyphens, at most 63 between its dots")
     except ValueError as error:
-        raise failure(url, f"is no address of a server: {error}", hint="such as http://localhost:8080") from None
+        reason = f"is no address of a server: {quote(str(error))}"
+        raise failure(url, reason, hint="such as http://localhost:8080") from None
     return address
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from jinjarun.sources.files import failure, read_bytes
 from jinjarun.sources.json_data import NOTED, TOKENIZER, JsonFile, type_name
 from jinjarun.sources.json_parts import COLON, COMMA, FLAT_OBJECT, SCALAR, SPACE, TEXT, JsonParts
-from jinjarun.sources.tokens import PostProcessor, Token, TokenType, spellings
+from jinjarun.sources.tokens import PostProcessor, Token, spellings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -216,8 +216,7 @@ def added_token(file: JsonFile, item: dict[str, Any], id: int, place: str) -> To
     if text is None:
         file.fail(f"{place}.content", "is missing")
     special = file.get("special", (bool,), "a boolean", item, place)
-    types: dict[bool | None, TokenType | None] = {True: "control", False: "user_defined", None: None}
-    return Token(text, id, types[special])
+    return Token(text, id, None if special is None else "control" if special else "user_defined")
 
 
 def _post_processor(file: JsonFile, item: Any) -> PostProcessor:

@@ -170,7 +170,7 @@ FILES: dict[str, File] = {
     "tokenizer: tokens of 9 kB": lambda: vocab(numbered(5_500, "{}" + "x" * 9_000)),
     "tokenizer: large texts": lambda: vocab(numbered(520_000, "😀{}" + "x" * 70)),
     "tokenizer: most tokens": lambda: tokenizer(
-        f'"model":{{"vocab":{{{numbered(520_000)}}}, "merges": [{",".join(["[1,2]"] * 1_900_000)}]}}, "added_tokens":['
+        f'"model":{{"vocab":{{{numbered(520_000)}}}, "merges": [{",".join(["[1,2]"] * 900_000)}]}}, "added_tokens":['
         + ",".join(f'{{"id":{n},"content":"a{n}","special":true}}' for n in range(70_000))
         + "]"
     ),
@@ -186,7 +186,7 @@ FILES: dict[str, File] = {
     "tokenizer: not UTF-8": lambda: {"tokenizer.json": b'{"x": "' + b"x" * 50_000_000 + b'\xff"}'},
     "tokenizer: line breaks": lambda: {"tokenizer.json": b"\n" * 50_000_000},
     "tokenizer: merges of 50 MB": lambda: tokenizer(
-        f'"model":{{"merges":[{",".join([json.dumps(["a" * 8, "b" * 8])] * 1_900_000)}]}}'
+        f'"model":{{"merges":[{",".join([json.dumps(["a" * 22, "b" * 22])] * 920_000)}]}}'
     ),
     "gguf: a token with false matches": lambda: tokens([FALSE_MATCHES * 200_000]),
     "gguf: tokens with false matches": lambda: tokens([(FALSE_MATCHES * 600)[:65_000]] * 480),
