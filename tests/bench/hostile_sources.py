@@ -27,7 +27,7 @@ from typing import Any
 from jinjarun.errors import JinjarunError
 from jinjarun.sources import Source, open_source
 from jinjarun.sources.server import RunningServer
-from probes.scanning.walk import find
+from probes.scanner.walk import find
 from tests.bench.hostile import RUNAWAY_SECONDS, forget_peak, peak_megabytes
 
 SECONDS = 1.5
