@@ -31,7 +31,7 @@ def find(paths: Iterable[str], *, follow_symlinks: bool = False, stdin: BinaryIO
     """Everything in `paths`, each of them one of
 
     - a folder: all files below it that `jinjarun.sources` knows by their names, sorted;
-    - a file, read as `open_source` reads it; JSON Lines or Parquet of records, see `scanning.records`;
+    - a file, read as `open_source` reads it; JSON Lines or Parquet of records, see `scanner.records`;
     - `org/name[@revision]` in the local Hugging Face cache, and `hf-cache` for all of it; `family:NAME`;
     - `-`: `stdin`, a path or a record on each line.
 
