@@ -10,7 +10,7 @@ from jinjarun.sources.files import decode, read_bytes
 from jinjarun.sources.json_data import JsonFile, type_name
 from jinjarun.sources.precedence import Slot
 from jinjarun.sources.source import DEFAULT, Candidate, Kind, Note
-from jinjarun.sources.tokenizer_json import added_token, token_id
+from jinjarun.sources.tokenizer_json import ADDED_TOKENS, added_token, token_id
 from jinjarun.sources.tokens import Token, TokenData
 
 if TYPE_CHECKING:
@@ -164,18 +164,25 @@ def _special_texts(file: JsonFile) -> dict[str, str]:
     return texts
 
 
+def _require_count(file: JsonFile, place: str, tokens: dict[str, Any]) -> None:
+    if len(tokens) > ADDED_TOKENS:
+        file.fail(place, f"has {len(tokens):,} added tokens, more than {ADDED_TOKENS:,}")
+
+
 def _added_tokens(files: TokenFiles) -> dict[int, Token]:
     """By id: tokenizer.json's, then added_tokens.json's, then `added_tokens_decoder` of tokenizer_config.json."""
     added: dict[int, Token] = {}
     if files.tokenizer is not None:
         added.update(files.tokenizer.added)
     if files.added_tokens is not None:
+        _require_count(files.added_tokens, "its object", files.added_tokens.value)
         for text, value in files.added_tokens.value.items():
             id = token_id(files.added_tokens, value, text)
             added.setdefault(id, Token(text, id))
     if files.config is not None:
         file = files.config
         decoder = file.get("added_tokens_decoder", (dict,), "an object") or {}
+        _require_count(file, "added_tokens_decoder", decoder)
         for key, item in decoder.items():
             place = f"added_tokens_decoder.{key}"
             if not (key.isascii() and key.isdecimal() and len(key) <= 10):

@@ -157,6 +157,17 @@ def test_the_templates_of_a_folder_count_together(tmp_path: Path) -> None:
     assert "is too large" in refused(write(tmp_path, files)).details["reason"]
 
 
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"added_tokens.json": {f"t{n}": n for n in range(70_001)}},
+        {CONFIG: '{"added_tokens_decoder": {' + ",".join(f'"{n}":1' for n in range(70_001)) + "}}"},
+    ],
+)
+def test_numbers_of_added_tokens(tmp_path: Path, files: dict[str, Any]) -> None:
+    assert "70,001 added tokens, more than 70,000" in refused(write(tmp_path, files)).details["reason"]
+
+
 # tokenizer.json
 
 
