@@ -17,8 +17,6 @@ import json
 import re
 import textwrap
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote as percent_encoded
-from xml.sax.saxutils import escape, quoteattr
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -109,13 +107,13 @@ def cell(text: str) -> str:
 
 
 def xml_text(*lines: str) -> str:
-    """Text of an element, a line each."""
-    return escape("\n".join(map(line, lines)))
+    """Text of an element of XML, a line each."""
+    return html.escape("\n".join(map(line, lines)))
 
 
-def xml_attribute(text: str) -> str:
-    """The value of an attribute with its quotes."""
-    return quoteattr(line(text))
+def attribute(text: str) -> str:
+    """The value of an attribute with its quotes, in HTML and XML."""
+    return f'"{html.escape(line(text))}"'
 
 
 def json_text(value: Any, indent: int | None = None) -> str:
@@ -135,11 +133,6 @@ def _json_escape(c: str) -> str:
     return f"\\u{ord(c):04x}" if c < "\U00010000" else json.dumps(c)[1:-1]
 
 
-def html_attribute(text: str) -> str:
-    """The value of an attribute with its quotes."""
-    return f'"{html.escape(line(text))}"'
-
-
 def script_json(value: Any) -> str:
     """JSON for a script element of HTML, which no text in it ends."""
     return json_shown(json.dumps(value, separators=(",", ":"))).replace("<", r"\u003c")
@@ -152,7 +145,9 @@ def sarif_text(text: str) -> str:
 
 def uri(path: str) -> str:
     """A path as a reference."""
-    return percent_encoded(path, errors="surrogatepass")
+    from urllib.parse import quote  # noqa: PLC0415  (every command imports this module, one needs that)
+
+    return quote(path, errors="surrogatepass")
 
 
 def utf8(text: str) -> str:

@@ -10,7 +10,7 @@ from base64 import b64encode
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from probes.reporters.escaping import html_attribute, script_json
+from probes.reporters.escaping import attribute, script_json
 from probes.reporters.figures import headline
 from probes.reporters.formats import Format
 from probes.results.rows import NO_FAMILY
@@ -45,7 +45,7 @@ def write(rows: Iterable[Row], out: Out, tally: Tally) -> None:
             detail = row.detail()
             if detail is not None:
                 packed = b64encode(detail).decode()
-                out.write(f'<script type="text/plain" id={html_attribute(row.sha256)}>{packed}</script>\n'.encode())
+                out.write(f'<script type="text/plain" id={attribute(row.sha256)}>{packed}</script>\n'.encode())
         line = lines[row.sha256]
         line["files"] += 1
         if len(line["places"]) < PLACES:

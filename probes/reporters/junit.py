@@ -6,7 +6,7 @@ import shutil
 import tempfile
 from typing import TYPE_CHECKING
 
-from probes.reporters.escaping import xml_attribute, xml_text
+from probes.reporters.escaping import attribute, xml_text
 from probes.reporters.formats import Format
 
 if TYPE_CHECKING:
@@ -43,18 +43,18 @@ def _case(row: Row) -> str:
     inside = ""
     findings = row.summary.findings if row.summary is not None else []
     if errors := [found for found in findings if found.severity == "error"]:
-        told = f"type={xml_attribute(errors[0].code)} message={xml_attribute(_line(errors[0]))}"
+        told = f"type={attribute(errors[0].code)} message={attribute(_line(errors[0]))}"
         inside += f"<failure {told}>{xml_text(*map(_line, errors))}</failure>"
     if row.error is not None:
         tag = "error" if row.status == "error" else "skipped"
-        kind = f" type={xml_attribute(row.error['type'])}" if tag == "error" else ""
-        inside += f"<{tag}{kind} message={xml_attribute(row.error['message'])}/>"
+        kind = f" type={attribute(row.error['type'])}" if tag == "error" else ""
+        inside += f"<{tag}{kind} message={attribute(row.error['message'])}/>"
     elif row.status != "probed":
-        inside += f"<skipped message={xml_attribute(row.status.replace('_', ' '))}/>"
+        inside += f"<skipped message={attribute(row.status.replace('_', ' '))}/>"
     if rest := [found for found in findings if found.severity != "error"]:
         lines = (f"{found.severity} {_line(found)}" for found in rest)
         inside += f"<system-out>{xml_text(*lines)}</system-out>"
-    return f"<testcase classname={xml_attribute(row.kind)} name={xml_attribute(name)}>{inside}</testcase>\n"
+    return f"<testcase classname={attribute(row.kind)} name={attribute(name)}>{inside}</testcase>\n"
 
 
 def _line(found: Brief) -> str:

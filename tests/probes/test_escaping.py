@@ -11,12 +11,14 @@ import importlib
 import inspect
 import io
 import json
+import os
 import pkgutil
 import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote_to_bytes
 from xml.etree import ElementTree
@@ -25,14 +27,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import probes.commands
 import probes.reporters
 from probes.rendering.counting import CodePoints
-from probes.reporters import FORMATS, escaping
+from probes.reporters import escaping
 from probes.reporters.columns import COLUMNS
 from probes.reporters.jsonl import read
+from probes.reporters.registry import FORMATS
 from probes.reporters.text import figures_text
 from probes.results.rows import Brief, Row
 from probes.results.tally import Tally
+from tests.probes.conftest import Run
 from tests.probes.hostile_values import HOSTILE, argument, filled
 
 CODE = "CT102"
@@ -395,3 +400,91 @@ def test_json_is_the_same_value(text: str) -> None:
 )
 def test_a_line(text: str, shown: str) -> None:
     assert escaping.line(text) == shown
+
+
+# The command line
+
+NAME = "a\n::error::b \x1b[31m\u202e##[error]c.jinja"
+WRITES = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"
+RAISES = "{{ raise_exception('no\n::error::x \x1b[31m') }}"
+BROKEN_SYNTAX = "::error::x ##[error]y \x1b {% if\n::error::z"
+COMMANDS = {
+    "render": ["render"],
+    "render --as": ["render", "--as", "llama-server", "--explain"],
+    "render --spans": ["render", "--spans"],
+    "render --json": ["render", "--json"],
+    "caps": ["caps"],
+    "probe": ["probe"],
+    "probe --json": ["probe", "--json"],
+    "lint": ["lint"],
+    "lint --json": ["lint", "--json"],
+    "prefix": ["prefix"],
+    "prefix --json": ["prefix", "--json"],
+    "snapshot": ["snapshot", "--check"],
+    "fuzz": ["fuzz", "--max-examples", "3", "--database", "none"],
+    "fuzz --json": ["fuzz", "--json", "--max-examples", "3", "--database", "none"],
+    "scan": ["scan", "--jobs", "1"],
+    "compare": ["compare"],
+    "compare --json": ["compare", "--json"],
+    "serve": ["serve", "--port", "99999"],
+    "rules": ["rules"],
+}
+
+
+def test_every_command_is_tried() -> None:
+    assert {arguments[0] for arguments in COMMANDS.values()} == set(probes.commands.COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    "source", ["absent", BROKEN_SYNTAX, RAISES, WRITES], ids=["absent", "syntax", "raises", "fine"]
+)
+def test_a_command_prints_nothing_that_acts(
+    command: str, source: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if source != "absent":
+        Path(NAME).write_text(source, encoding="utf-8")
+    code, out, errors = run(*COMMANDS[command], NAME)
+    assert code in {0, 1, 2}
+    assert harmless(errors), errors
+    assert "internal error" not in errors
+    assert harmless(out), out
+
+
+def test_the_prompt_itself_is_exact(run: Run, tmp_path: Path) -> None:
+    """What a template writes is what is asked for: only a terminal is spared of it."""
+    template = tmp_path / "t.jinja"
+    text = "::error::x\n\x1b[31m\u202e"
+    template.write_text(text, encoding="utf-8")
+    assert run("render", template) == (0, text, "")
+
+
+def test_a_usage_error_prints_nothing_that_acts(run: Run) -> None:
+    for arguments in (
+        ["rules", NAME],
+        ["lint", f"--{NAME.replace(' ', '')}", "x"],
+        ["lint", "--fail-on", NAME, "x"],
+        [NAME],
+    ):
+        code, out, errors = run(*arguments)
+        assert (code, out) == (2, "")
+        assert harmless(errors), errors
+
+
+def test_a_finding_about_a_name_that_is_no_text(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names are bytes on Linux; they reach us with lone surrogates for what is not UTF-8."""
+    monkeypatch.chdir(tmp_path)
+    name = os.fsdecode(b"\xff\x9b.jinja")
+    try:
+        Path(name).write_text(BROKEN_SYNTAX, encoding="utf-8")
+    except OSError:
+        pytest.skip("this file system takes no such name")
+    for format in ("text", "json", "sarif", "junit", "github"):
+        code, out, errors = run("lint", name, "--format", format)
+        assert (code, errors) == (1, "")
+        assert harmless(out) or format == "github"
+    for arguments in (["probe"], ["probe", "--json"], ["fuzz"], ["lint", "--write-baseline", "baseline"]):
+        code, out, errors = run(*arguments, name)
+        assert "internal error" not in errors
+        assert harmless(out)

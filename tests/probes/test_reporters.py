@@ -20,10 +20,10 @@ import pytest
 from jinjarun.errors import InputError
 from probes.chapters.prefix import LAWS
 from probes.prober import probe
-from probes.reporters import FORMATS, format_of
 from probes.reporters.columns import COLUMNS
 from probes.reporters.escaping import cell
 from probes.reporters.jsonl import read
+from probes.reporters.registry import FORMATS, format_of
 from probes.reporters.sarif import reference
 from probes.results.rows import Brief, Row, Summary, summarise
 from probes.results.tally import Tally
