@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 from jinjarun.errors import InputError
 from probes.commands import Command
+from probes.commands.output import CLEAN, FINDING, INTERRUPTED, complain, tell
 from probes.scanner.running import Lines, Progress, Stoppable, whole_file
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
-    from probes.reporters import Format, Out
+    from probes.reporters.formats import Format, Out
     from probes.results.rows import Row
     from probes.results.tally import Tally
     from probes.scanner.scan import Submits
 
-CLEAN, FINDING, INTERRUPTED = 0, 1, 130
 DASK = "dask://"
 BEFORE = ".before"
 """What a resumed scan calls the file that it goes on from, until it has written all of it anew."""
@@ -34,7 +34,7 @@ path or a record on each line.
 
 
 def add_options(added: argparse.ArgumentParser) -> None:
-    from probes.reporters import FORMATS
+    from probes.reporters.registry import FORMATS
 
     added.epilog = EPILOG
     added.add_argument("path", metavar="PATH", nargs="+", help="what to look through, see below")
@@ -59,7 +59,7 @@ def add_options(added: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Exit code 1 for a finding, as `--fail-on` says, or a file that cannot be read; 130 after Ctrl-C."""
-    from probes.reporters import chosen_format
+    from probes.reporters.registry import chosen_format
     from probes.scanner.scan import scan
     from probes.scanner.walk import count
 
@@ -88,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
         out = open_now.enter_context(output(args.out, made))
         tally = made.write(watched, out)
     if rows.stopped:
-        print("jinjarun: stopped; what is done is kept", file=sys.stderr)
+        complain("stopped; what is done is kept", INTERRUPTED)
         return INTERRUPTED
     if args.resume and args.out is not None:
         with contextlib.suppress(FileNotFoundError):
@@ -96,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
     if args.out is not None:
         from probes.reporters.figures import headline
 
-        print(f"{args.out}: {headline(tally)}", file=sys.stderr)
+        tell([f"{args.out}: {headline(tally)}"])
     return exit_code(tally, args.fail_on)
 
 
