@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from probes.commands import Command
 from probes.commands.llama_server import llama_server_options, served_setting, serving_flags
 from probes.commands.options import DIALECTS, Usage, request_options, tokenizer_option
-from probes.commands.output import CLEAN, FINDING, complain, print_json, print_spans, print_text
+from probes.commands.output import CLEAN, FINDING, complain, print_json, print_spans, print_text, tell
 from probes.commands.python_servers import SERVERS, check_renderer, given_flags, python_server_options
 
 if TYPE_CHECKING:
@@ -110,9 +110,9 @@ def run_as(args: argparse.Namespace) -> int:
     if not args.json:
         sys.stdout.flush()
         if args.explain:
-            print(explanation(answer), file=sys.stderr)
+            tell(explanation(answer))
         if answer.assistant_spans is not None:
-            print(mask_line(answer.text, answer.assistant_spans, lengths), file=sys.stderr)
+            tell([mask_line(answer.text, answer.assistant_spans, lengths)])
     return CLEAN
 
 
@@ -148,13 +148,13 @@ def mask_line(text: str, places: Sequence[tuple[int, int]], lengths: Counter) ->
     return f"the mask covers {lengths.within(text, places):,} of {lengths.count(text):,} {unit}, in {many}"
 
 
-def explanation(answer: PathAnswer) -> str:
+def explanation(answer: PathAnswer) -> list[str]:
     """A line for each place that the path changed, and why."""
     rows = [f"  {row['path']:{32}} {row['name']}: {row['why']}" for row in answer.reworks]
     known = "" if answer.family is None else f", known to it as {answer.family}"
     form = "" if answer.content_format is None else f", content as {answer.content_format}"
     head = f"{answer.path} {answer.version}, template {answer.template}{known}{form}:"
-    return "\n".join([head, *(rows or ["  nothing was changed"])])
+    return [head, *(rows or ["  nothing was changed"])]
 
 
 def rendered_json(answer: Rendered, dialect: str) -> dict[str, Any]:
