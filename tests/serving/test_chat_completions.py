@@ -403,15 +403,26 @@ def test_a_failed_template_says_what_to_send(server: str) -> None:
     assert caught.value.details["hint"] == "put all system texts into one message, the first"
 
 
-def test_sglang_tells_python_errors_from_those_of_jinja() -> None:
-    """What is neither Jinja2's nor a type or value error is the server's fault."""
-    with pytest.raises(JinjarunError) as caught:
-        sglang.apply_template("{{ {}.popitem() }}", messages(USER))
-    assert caught.value.status in (400, 500)
-    with pytest.raises(JinjarunError) as caught:
-        sglang.apply_template("{{ 1 // 0 }}", messages(USER))
-    assert (caught.value.status, caught.value.details["stage"]) == (500, "template")
-    assert caught.value.details["server_text"].startswith("Internal server error: ")
+@pytest.mark.parametrize(
+    ("source", "status"),
+    [
+        ("{{ nobody.x }}", 400),
+        ("{{ raise_exception('no') }}", 400),
+        ("{% set x = {} %}{% set x.y = 1 %}", 400),
+        ("{{ messages[0] + 1 }}", 400),
+        ("{{ 'a'.index('b') }}", 400),
+        ("{{ 1 // 0 }}", 500),
+        ("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", 500),
+    ],
+)
+def test_sglang_tells_python_errors_from_those_of_jinja(source: str, status: int) -> None:
+    """What is neither Jinja2's nor a type or value error is the server's fault; vLLM blames the client in any case."""
+    for server, expected in (("sglang", status), ("vllm", 400)):
+        with pytest.raises(JinjarunError) as caught:
+            MODULES[server].apply_template(source, messages(USER))
+        assert (caught.value.status, caught.value.details["stage"]) == (expected, "template")
+        text = caught.value.details["server_text"]
+        assert text.startswith("Internal server error: ") == (expected == 500)
 
 
 def test_a_keyword_given_twice_depends_on_python() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from jinja2 import Undefined
+from jinja2 import TemplateRuntimeError, Undefined
 from jinja2.runtime import LoopContext
 
 from jinjarun.dialects.transformers.formatting import Lookup, str_format
@@ -158,7 +158,7 @@ def subscript(run: Run, obj: Any, key: slice) -> Any:
 def set_attribute(obj: Any, name: str, value: Any) -> None:
     """`{% set obj.name = value %}`: only on a namespace."""
     if not isinstance(obj, Namespace):
-        raise TypeError("cannot assign attribute on non-namespace object")
+        raise TemplateRuntimeError("cannot assign attribute on non-namespace object")
     obj.set(name, value)
 
 
