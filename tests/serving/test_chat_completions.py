@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jinjarun.errors import JinjarunError
+from jinjarun.errors import JinjarunError, LimitExceeded
 from jinjarun.limits import Limits
 from jinjarun.serving import sglang, vllm
 from jinjarun.serving.chat_completions.repairs import NOTHING_HELPS, REPAIRS
@@ -442,6 +442,19 @@ def test_pinned_transformers_keeps_one_name_of_reasoning(server: str) -> None:
     assert new["thinking"] == "r"
 
 
+@pytest.mark.parametrize("server", MODULES)
+def test_errors_of_large_bodies_stay_small(server: str) -> None:
+    large = {"role": "user", "content": [{"type": "nobody", "x": "y" * 1_000_000}] * 3_000}
+    wide = Limits(input_bytes=10**12)
+    for body in ({"messages": [5] * 15_000}, messages(large, large)):
+        with pytest.raises(JinjarunError) as caught:
+            MODULES[server].apply_template(SHOWN, body, limits=wide)
+        assert len(caught.value.message) < 500_000
+    with pytest.raises(LimitExceeded) as limited:
+        MODULES[server].apply_template(SHOWN, {"messages": [5] * 30_000})
+    assert limited.value.limit == "items"
+
+
 JSON = st.recursive(
     st.none()
     | st.booleans()
@@ -502,7 +515,7 @@ BODIES = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(body=BODIES | JSON, server=st.sampled_from(sorted(MODULES)), form=st.sampled_from(sorted(SOURCES)))
 def test_any_body_gives_a_prompt_or_an_error_of_the_tree(body: Any, server: str, form: str) -> None:
     before = copy.deepcopy(body)

@@ -61,6 +61,44 @@ def place_of(loc: Sequence[str | int], known: frozenset[str]) -> str:
     return path
 
 
+def check_size(body: Any) -> None:
+    """Raises LimitExceeded for a body with more list items than a server's model is asked about: for each that fits no
+    type pydantic makes an error for every type."""
+    waiting, left = [body], MOST_ITEMS
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            waiting.extend(value.values())
+        elif isinstance(value, list):
+            left -= len(value)
+            waiting.extend(value)
+        if left < 0:
+            message = f"limit exceeded: items (allowed {MOST_ITEMS:,} in the lists of a request)"
+            raise LimitExceeded(message, limit="items", allowed=MOST_ITEMS)
+
+
+MOST_ITEMS = 20_000
+MOST_LINES = 100
+"""Of a model's errors, so many are quoted; the server quotes them all."""
+_MOST_SHOWN = 2_000
+
+
+def shown_input(value: Any) -> Any:
+    """The value that an error quotes, or what it is where it is large."""
+    waiting, size = [value], 0
+    while waiting and size <= _MOST_SHOWN:
+        one = waiting.pop()
+        size += len(one) if isinstance(one, str) else 8
+        if isinstance(one, dict):
+            waiting.extend(one.values())
+            size += sum(map(len, one))
+        elif isinstance(one, list):
+            waiting.extend(one)
+    if size <= _MOST_SHOWN:
+        return value
+    return value[:_MOST_SHOWN] if isinstance(value, str) else f"<{type(value).__name__} of {len(value)} items>"
+
+
 def python_text(error: ValidationError) -> str:
     """What `str` gives of a pydantic error, without the addresses of pydantic's pages."""
     return _HELP_LINE.sub("", str(error))
