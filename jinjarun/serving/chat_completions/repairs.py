@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-from jinjarun.errors import LimitExceeded, TemplateSyntaxError
+from jinjarun.errors import JinjarunError, LimitExceeded, TemplateSyntaxError
+
+if TYPE_CHECKING:
+    from jinjarun.limits import Limits
 
 Body = dict[str, Any]
 Repair = tuple[Callable[[Body], Body], str]
@@ -21,8 +25,25 @@ HOPELESS = (LimitExceeded, TemplateSyntaxError)
 NOTHING_HELPS = "the template fails on every form of this request that was tried: mend the template"
 
 
-def what_helps(body: Body, error_text: str, renders: Callable[[Body], bool], repairs: Sequence[Repair]) -> str:
-    """The sentence of the first repair with which the template renders; where none is enough, of several together."""
+TRIALS = 20
+"""All trials together may take about as many steps as the request itself: there are as many repairs."""
+
+
+def trial_limits(limits: Limits) -> Limits:
+    """The limits of a server that only tries repairs."""
+    return replace(limits, steps=limits.steps // TRIALS)
+
+
+def what_helps(body: Body, error_text: str, apply: Callable[[Body], str], repairs: Sequence[Repair]) -> str:
+    """The sentence of the first repair with which `apply` gives a prompt; where none is enough, of several together."""
+
+    def renders(mended: Body) -> bool:
+        try:
+            apply(mended)
+        except JinjarunError:
+            return False
+        return True
+
     rows = [*repairs, *_missing_variable(error_text)]
     for repair, hint in rows:
         mended = repair(body)

@@ -21,7 +21,7 @@ from jinjarun.serving.chat_completions.errors import (
     python_error,
     refused,
 )
-from jinjarun.serving.chat_completions.repairs import HOPELESS, REPAIRS, what_helps
+from jinjarun.serving.chat_completions.repairs import HOPELESS, REPAIRS, trial_limits, what_helps
 from jinjarun.serving.chat_completions.reworks import Changes
 from jinjarun.serving.sglang.content_format import detect_content_format, may_reorder_tool_results
 from jinjarun.serving.sglang.errors import REFUSALS
@@ -112,15 +112,16 @@ class SglangServer:
         except JinjarunError as error:
             if error.details.get("stage") != "template" or isinstance(error, HOPELESS) or not self.advises:
                 raise
-            hint = what_helps(body, engine_text(error), lambda other: self._renders(other, now), REPAIRS)
+            trial = SglangServer(
+                self.source,
+                special_tokens=self._tokens,
+                options=self.options,
+                limits=trial_limits(self.limits),
+                render=self._render,
+                advises=False,
+            )
+            hint = what_helps(body, engine_text(error), lambda other: trial.apply(other, now=now), REPAIRS)
             raise error.answered_with(error.status, hint=hint) from None
-
-    def _renders(self, body: Any, now: datetime | float | None) -> bool:
-        try:
-            self._answer(body, now=now, spans=False)
-        except JinjarunError:
-            return False
-        return True
 
     def _answer(self, body: Any, *, now: datetime | float | None, spans: bool) -> PromptAnswer:
         request = parse_request(body, self.limits)

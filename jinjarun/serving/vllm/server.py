@@ -15,7 +15,7 @@ from jinjarun.errors import JinjarunError
 from jinjarun.limits import Limits
 from jinjarun.serving.chat_completions.answers import CALL_PARAMETERS, PromptAnswer, TransformersCall, given_twice
 from jinjarun.serving.chat_completions.errors import engine_text, failed, is_verdict, refused
-from jinjarun.serving.chat_completions.repairs import HOPELESS, REPAIRS, what_helps
+from jinjarun.serving.chat_completions.repairs import HOPELESS, REPAIRS, trial_limits, what_helps
 from jinjarun.serving.chat_completions.reworks import Changes
 from jinjarun.serving.kept import kept_template
 from jinjarun.serving.transformers import check_version
@@ -106,15 +106,16 @@ class VllmServer:
         except JinjarunError as error:
             if error.details.get("stage") != "template" or isinstance(error, HOPELESS) or not self.advises:
                 raise
-            hint = what_helps(body, engine_text(error), lambda other: self._renders(other, now), REPAIRS_HERE)
+            trial = VllmServer(
+                self.source,
+                special_tokens=self._tokens,
+                options=self.options,
+                limits=trial_limits(self.limits),
+                render=self._render,
+                advises=False,
+            )
+            hint = what_helps(body, engine_text(error), lambda other: trial.apply(other, now=now), REPAIRS_HERE)
             raise error.answered_with(error.status, hint=hint) from None
-
-    def _renders(self, body: Any, now: datetime | float | None) -> bool:
-        try:
-            self._answer(body, now=now, spans=False)
-        except JinjarunError:
-            return False
-        return True
 
     def _answer(self, body: Any, *, now: datetime | float | None, spans: bool) -> PromptAnswer:
         request = parse_request(body, self.limits)
