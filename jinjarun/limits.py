@@ -90,4 +90,6 @@ class Meter:
 
     def exceeded(self, limit: str) -> LimitExceeded:
         allowed = getattr(self.limits, limit)
-        return LimitExceeded(f"limit exceeded: {limit} (allowed {allowed:,})", limit=limit, allowed=allowed)
+        error = LimitExceeded(f"limit exceeded: {limit} (allowed {allowed:,})", limit=limit, allowed=allowed)
+        error.spent = self.spent
+        return error
