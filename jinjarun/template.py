@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from jinjarun.dialects import dialect_named
 from jinjarun.errors import InputError, JinjarunError
-from jinjarun.limits import Limits
+from jinjarun.limits import Allowance, Limits
 from jinjarun.runtime.clock import resolve_now
 from jinjarun.runtime.compiler import Program, compile_template
 from jinjarun.runtime.failures import converted
@@ -67,6 +67,20 @@ class Rendered:
     cost: int
     reached: bytes
     generations: tuple[tuple[int, int], ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """A render with a trace: the context as it was adopted, whose objects the trace knows; the text, or the error where
+    it failed. `context` is empty once this is gone: the template may have made it hold itself."""
+
+    context: dict[str, Any]
+    text: str | None
+    error: JinjarunError | None
+    run: Run
+
+    def __del__(self) -> None:
+        self.run.release()
 
 
 class Template:
@@ -168,11 +182,13 @@ class Template:
         now: datetime | float | None = None,
         spans: bool = False,
         generations: bool = False,
+        allowance: Allowance | None = None,
     ) -> Rendered:
-        """The text for exactly these variables, nothing added. `generations` is of transformers: llama.cpp has none."""
+        """The text for exactly these variables, nothing added. `generations` is of transformers: llama.cpp has none.
+        Where there is an `allowance`, the steps come off it."""
         if not isinstance(context, Mapping):
             raise InputError(f"a context is a mapping, not {type(context).__name__}", path="context")
-        run = Run(self.limits, resolve_now(now), self._dialect.undefined, len(self._program.branches))
+        run = self._run_of(now, allowance=allowance)
         watched = spans or generations
         if generations:
             run.generations = Generations()
@@ -182,7 +198,11 @@ class Template:
             out = self._run(adopted, run, self._watched_program() if watched else self._program)
             return self._rendered(out, run, spans=spans)
 
-        return self._guarded(render)
+        try:
+            return self._guarded(render)
+        finally:
+            run.settle()
+            run.release()
 
     @property
     def opens_last(self) -> bool:
@@ -225,24 +245,36 @@ class Template:
         except JinjarunError as error:
             return dict.fromkeys(values, error.with_traceback(None))
         finally:
-            run.root = None  # see _run
+            run.release()
         return found
 
     def trace_context(
-        self, context: Mapping[str, Any], trace: Trace, *, now: datetime | float | None = None
-    ) -> tuple[dict[str, Any], str | None, JinjarunError | None]:
-        """A render that fills `trace`: the context as it was adopted (whose objects the trace knows), the text, and
-        the error where it failed."""
-        run = Run(self.limits, resolve_now(now), self._dialect.undefined, len(self._program.branches), trace)
+        self,
+        context: Mapping[str, Any],
+        trace: Trace,
+        *,
+        now: datetime | float | None = None,
+        allowance: Allowance | None = None,
+    ) -> Traced:
+        """A render that fills `trace`; raises only what is wrong with the context."""
+        run = self._run_of(now, trace, allowance)
         adopted = self._guarded(lambda: self._dialect.adopt(context, run, spans=True))
 
         def render() -> str:
             return self._rendered(self._run(adopted, run, self._watched_program()), run, spans=False).text
 
         try:
-            return adopted, self._guarded(render), None
+            return Traced(adopted, self._guarded(render), None, run)
         except JinjarunError as error:
-            return adopted, None, error
+            return Traced(adopted, None, error.with_traceback(None), run)
+        finally:
+            run.settle()
+
+    def _run_of(
+        self, now: datetime | float | None, trace: Trace | None = None, allowance: Allowance | None = None
+    ) -> Run:
+        branches = len(self._program.branches)
+        return Run(self.limits, resolve_now(now), self._dialect.undefined, branches, trace, allowance)
 
     def _watched_program(self) -> Program:
         if self._watched is None:
@@ -270,10 +302,7 @@ class Template:
 
     def _run(self, adopted: dict[str, Any], run: Run, program: Program) -> list[str]:
         env = self._started(adopted, run, program)
-        try:
-            _run_all(program.statements, env)
-        finally:
-            run.root = None  # it refers back to the run: only the collector would find the output, and late
+        _run_all(program.statements, env)
         return env.out
 
     def _started(self, adopted: dict[str, Any], run: Run, program: Program) -> Env:
@@ -283,6 +312,7 @@ class Template:
         env.run = run
         if "self" in program.names:
             self._dialect.name_blocks(env, program.blocks)
+            run.hold(env)
         run.root = env
         run.depth = program.height
         for name in program.masked:
