@@ -59,6 +59,9 @@ class Allowance:
         self.name = name
         self.steps = self.left = steps
 
+    def take(self, steps: int) -> None:
+        self.left = max(self.left - steps, 0)
+
 
 class Meter:
     """The account of one render. `steps` counts down; everything else is compared where it happens. What the render
@@ -81,7 +84,7 @@ class Meter:
     def settle(self) -> None:
         """The render is over."""
         if self.allowance is not None:
-            self.allowance.left = max(self.allowance.left - self.spent, 0)
+            self.allowance.take(self.spent)
 
     def charge(self, steps: int) -> None:
         self.steps -= steps

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from jinjarun.errors import LimitExceeded, RenderError, SandboxViolation, TemplateSyntaxError, quote
 from jinjarun.limits import STEP_BYTES, utf8_size
 from jinjarun.runtime.failures import located
+from jinjarun.runtime.generation_prompt import ADD_GENERATION_PROMPT, FLAT, changes_nothing
 from jinjarun.runtime.macro import Macro
-from jinjarun.runtime.opening import OPENS, changes_nothing
 from jinjarun.runtime.scope import VARIABLES_A_STEP, Scope, target_names, union
 from jinjarun.runtime.text import COMPUTED, Origin, Text, join
 from jinjarun.syntax import nodes
@@ -34,9 +34,6 @@ if TYPE_CHECKING:
 BREAK, CONTINUE = 1, 2
 """What a statement returns when it leaves an iteration; all others return None."""
 
-FLAT = frozenset({str, Text, int, float, bool, type(None)})
-"""Types of values that hold no other."""
-
 SPECIAL = frozenset({"caller", "kwargs", "varargs"})
 
 _NAME_A_STEP = 64
@@ -47,11 +44,12 @@ _NAME_A_STEP = 64
 class Program:
     """A compiled template: `cost` is that of the straight-line code of its `statements`. `branches` has for each branch
     its line and what it is ("if", "else", "for", ...); `blocks` are its blocks by name, as functions of nothing.
-    `opens_last`: only the last statement reads whether the model's turn is to be opened, and it changes nothing."""
+    `prompt_reads` are the other variables that the last statement reads, where that statement alone reads
+    `add_generation_prompt` and changes nothing; else None."""
 
     statements: tuple[Closure, ...]
     cost: int
-    opens_last: bool
+    prompt_reads: frozenset[str] | None
     height: int
     branches: list[tuple[int, str]]
     masked: tuple[str, ...]
@@ -86,21 +84,24 @@ class _Compiler:
     # ------------------------------------------------------------------------------------------------------- the frame
 
     def program(self, template: nodes.Template) -> Program:
-        self.scope = Scope(template.body, None)
+        body = template.body
+        self.scope = Scope(body, None)
         self.cost = 1
-        statements: list[Closure] = []
-        opens_before = OPENS in self.scope.stores
-        for stmt in template.body:
-            opens_before = opens_before or OPENS in self.names or OPENS in self.block_names
-            statements.append(self.stmt(stmt))
+        statements = [self.stmt(stmt) for stmt in body[:-1]]
+        read, self.names = self.names | self.block_names, set()
+        statements += [self.stmt(stmt) for stmt in body[-1:]]
+        prompt_reads = None
+        read_before = ADD_GENERATION_PROMPT in read or ADD_GENERATION_PROMPT in self.scope.stores
+        if ADD_GENERATION_PROMPT in self.names and not read_before and changes_nothing(body[-1]):
+            prompt_reads = frozenset(self.names - {ADD_GENERATION_PROMPT})
         return Program(
             statements=tuple(statements),
             cost=self.cost,
-            opens_last=not opens_before and OPENS in self.names and changes_nothing(template.body[-1]),
+            prompt_reads=prompt_reads,
             height=self.deepest,
             branches=self.branches,
             masked=self.scope.masked() if self.dialect.lexical_macros else (),
-            names=frozenset(self.names | self.block_names),
+            names=frozenset(read | self.names | self.block_names),
             blocks=self.blocks,
         )
 

@@ -36,6 +36,7 @@ class Run(Meter):
         now: datetime,
         undefined: Any = None,
         branches: int = 0,
+        *,
         trace: Trace | None = None,
         allowance: Allowance | None = None,
     ) -> None:
