@@ -136,7 +136,7 @@ def _format(run: Run, *args: Any) -> str:
 
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _FLOAT = re.compile(
-    rf"[{SPACES}]*([+-]?)(?:(inf(?:inity)?|nan(?:\(\w*\))?)|0[x]((?:[0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)(?:p[+-]?\d+)?)"
+    r"([+-]?)(?:(inf(?:inity)?|nan(?:\(\w*\))?)|0[x]((?:[0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)(?:p[+-]?\d+)?)"
     r"|((?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?))"
 )
 
@@ -178,7 +178,7 @@ def parse_int(text: str, base: int) -> int | None:
 def _to_float(run: Run, *args: Any) -> float:
     types(args, str)
     default = keyword_or_position(args, "default", 1)
-    run.charge(len(args[0]) >> 4)
+    run.charge(4 + (len(args[0]) >> 4))
     number = parse_float(args[0])
     if number is not None:
         return number
@@ -187,7 +187,7 @@ def _to_float(run: Run, *args: Any) -> float:
 
 def parse_float(text: str) -> float | None:
     """The number that C++'s std::stod reads at the start of `text`; None where it throws."""
-    match = _FLOAT.match(lower(text[:5000]))
+    match = _FLOAT.match(lower(text.lstrip(SPACES)[:5000]))
     if match is None:
         return None
     sign, word, hexadecimal, decimal = match.groups()
