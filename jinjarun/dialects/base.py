@@ -136,6 +136,14 @@ class Dialect(ABC):
     def test(self, name: str) -> Callable[..., Any] | None:
         """What `value is name(...)` calls as `(run, value, *args, **kwargs)`; None where no test has that name."""
 
+    def contents(self, value: Any) -> Iterable[Any] | None:
+        """What `value` holds; None where it is no data, so that looking at it may change it."""
+        if isinstance(value, self.undefined_type):
+            return ()
+        if type(value) is dict:
+            return [*value, *value.values()]
+        return value if type(value) is list or type(value) is tuple else None
+
     def keyword(self, name: str, value: Any) -> Any:
         """A keyword argument as a value of its own; called only with `ordered_keywords`."""
         raise NotImplementedError

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from jinjarun.errors import LimitExceeded, RenderError, SandboxViolation, TemplateSyntaxError, quote
 from jinjarun.limits import STEP_BYTES, utf8_size
 from jinjarun.runtime.failures import located
+from jinjarun.runtime.generation_prompt import ADD_GENERATION_PROMPT, FLAT, changes_nothing
 from jinjarun.runtime.macro import Macro
-from jinjarun.runtime.opening import OPENS, changes_nothing
-from jinjarun.runtime.scope import Scope, target_names
+from jinjarun.runtime.scope import VARIABLES_A_STEP, Scope, target_names, union
 from jinjarun.runtime.text import COMPUTED, Origin, Text, join
 from jinjarun.syntax import nodes
 
@@ -38,19 +38,18 @@ SPECIAL = frozenset({"caller", "kwargs", "varargs"})
 
 _NAME_A_STEP = 64
 """Characters of a name or a constant that take a step when it is found or compared; shorter ones are free."""
-_FRESH_A_STEP = 4
-"""Names that begin anew in an iteration, for one step."""
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
     """A compiled template: `cost` is that of the straight-line code of its `statements`. `branches` has for each branch
     its line and what it is ("if", "else", "for", ...); `blocks` are its blocks by name, as functions of nothing.
-    `opens_last`: only the last statement reads whether the model's turn is to be opened, and it changes nothing."""
+    `prompt_reads` are the other variables that the last statement reads, where that statement alone reads
+    `add_generation_prompt` and changes nothing; else None."""
 
     statements: tuple[Closure, ...]
     cost: int
-    opens_last: bool
+    prompt_reads: frozenset[str] | None
     height: int
     branches: list[tuple[int, str]]
     masked: tuple[str, ...]
@@ -78,74 +77,43 @@ class _Compiler:
         self.loops = 0
         self.escaping: Closure | None = None
         self.escaping_cost = 0
+        self.finish = _finish_watched if watched else _finish
         self.blocks: dict[str, Macro] = {}
         self.block_names: set[str] = set()
-        self._exprs: dict[type, Callable[[Any], Closure]] = {
-            nodes.Const: self.const,
-            nodes.Name: self.name,
-            nodes.TupleExpr: self.tuple_,
-            nodes.ListExpr: self.list_,
-            nodes.DictExpr: self.dict_,
-            nodes.Unary: self.unary,
-            nodes.Binary: self.binary,
-            nodes.Compare: self.compare,
-            nodes.Conditional: self.conditional,
-            nodes.GetAttr: self.get_attr,
-            nodes.GetItem: self.get_item,
-            nodes.Call: self.call,
-            nodes.Filter: self.filter,
-            nodes.Test: self.test,
-            nodes.Invalid: self.invalid,
-        }
-        self._stmts: dict[type, Callable[[Any], Closure]] = {
-            nodes.Data: self.data,
-            nodes.Output: self.output,
-            nodes.If: self.if_,
-            nodes.For: self.for_,
-            nodes.Set: self.set,
-            nodes.SetBlock: self.set_block,
-            nodes.Macro: self.macro,
-            nodes.CallBlock: self.call_block,
-            nodes.FilterBlock: self.filter_block,
-            nodes.With: self.with_,
-            nodes.Block: self.block,
-            nodes.Autoescape: self.autoescape,
-            nodes.Generation: self.generation,
-            nodes.Load: self.load,
-            nodes.Break: lambda node: self.jump(node, BREAK),
-            nodes.Continue: lambda node: self.jump(node, CONTINUE),
-        }
 
     # ------------------------------------------------------------------------------------------------------- the frame
 
     def program(self, template: nodes.Template) -> Program:
-        self.scope = Scope(template.body, None)
+        body = template.body
+        self.scope = Scope(body, None)
         self.cost = 1
-        statements: list[Closure] = []
-        opens_before = OPENS in self.scope.stores
-        for stmt in template.body:
-            opens_before = opens_before or OPENS in self.names | self.block_names
-            statements.append(self.stmt(stmt))
+        statements = [self.stmt(stmt) for stmt in body[:-1]]
+        read, self.names = self.names | self.block_names, set()
+        statements += [self.stmt(stmt) for stmt in body[-1:]]
+        prompt_reads = None
+        read_before = ADD_GENERATION_PROMPT in read or ADD_GENERATION_PROMPT in self.scope.stores
+        if ADD_GENERATION_PROMPT in self.names and not read_before and changes_nothing(body[-1]):
+            prompt_reads = frozenset(self.names - {ADD_GENERATION_PROMPT})
         return Program(
             statements=tuple(statements),
             cost=self.cost,
-            opens_last=not opens_before and OPENS in self.names and changes_nothing(template.body[-1]),
+            prompt_reads=prompt_reads,
             height=self.deepest,
             branches=self.branches,
-            masked=tuple(self.scope.masked()) if self.dialect.lexical_macros else (),
-            names=frozenset(self.names | self.block_names),
+            masked=self.scope.masked() if self.dialect.lexical_macros else (),
+            names=frozenset(read | self.names | self.block_names),
             blocks=self.blocks,
         )
 
     def expr(self, node: nodes.Expr) -> Closure:
         self.descend(node)
-        closure = self._exprs[type(node)](node)
+        closure = _EXPRESSIONS[type(node)](self, node)
         self.depth -= 1
         return closure
 
     def stmt(self, node: nodes.Stmt) -> Closure:
         self.descend(node)
-        closure = self._stmts[type(node)](node)
+        closure = _STATEMENTS[type(node)](self, node)
         self.depth -= 1
         return closure
 
@@ -225,13 +193,12 @@ class _Compiler:
 
     def function_body(
         self, stmts: list[nodes.Stmt], parameters: tuple[str, ...], *, alone: bool = False
-    ) -> tuple[Closure, int, list[str]]:
+    ) -> tuple[Closure, int, tuple[str, ...]]:
         """The body of a macro, a caller, a recursive loop or a block: closure, height of its tree, names masked in it.
         `alone`: nothing that surrounds it in the source is known in it."""
         outer_depth, outer_deepest, outer_loops = self.depth, self.deepest, self.loops
         self.depth = self.deepest = self.loops = 0
-        scope = self.enter(stmts, parameters)
-        scope.alone = alone
+        scope = self.enter(stmts, parameters, alone=alone)
         closure = self.body(stmts)
         masked = self.leave(scope)
         height = self.deepest
@@ -241,31 +208,19 @@ class _Compiler:
             raise self._too_deep(stmts[0])
         return closure, height, masked
 
-    def enter(self, stmts: list[nodes.Stmt], parameters: tuple[str, ...] = ()) -> Scope:
-        scope = Scope(stmts, self.scope)
-        scope.parameters.update(parameters)
-        self.scope = scope
-        return scope
+    def enter(self, stmts: list[nodes.Stmt], parameters: tuple[str, ...] = (), *, alone: bool = False) -> Scope:
+        self.scope = Scope(stmts, self.scope, parameters, alone=alone)
+        return self.scope
 
-    def leave(self, scope: Scope) -> list[str]:
+    def leave(self, scope: Scope) -> tuple[str, ...]:
+        """The names that are masked in it."""
         outer = scope.outer
         if outer is None:
             raise AssertionError("a scope was left twice")
         self.scope = outer
-        return scope.masked() if self.dialect.lexical_macros else []
-
-    def finish(self, env: Env, out: list[str]) -> str:
-        """The captured output as one string, charged."""
-        run = env.run
-        size = sum(map(len, out))
-        if size >= 16:
-            run.string(size)
-        if self.watched:
-            return join(run, out)
-        text = "".join(out)
-        if size >= 1_000_000 and not text.isascii() and utf8_size(text) > run.limits.string_bytes:
-            raise run.exceeded("string_bytes")
-        return text
+        masked = scope.masked() if self.dialect.lexical_macros else ()
+        scope.close()
+        return masked
 
     # ------------------------------------------------------------------------------------------------------ statements
 
@@ -379,8 +334,13 @@ class _Compiler:
 
         return arm_without_partial_output
 
-    def jump(self, node: nodes.Break | nodes.Continue, signal: int) -> Closure:
-        word = "break" if signal == BREAK else "continue"
+    def break_(self, node: nodes.Break) -> Closure:
+        return self.jump(node, "break", BREAK)
+
+    def continue_(self, node: nodes.Continue) -> Closure:
+        return self.jump(node, "continue", CONTINUE)
+
+    def jump(self, node: nodes.Break | nodes.Continue, word: str, signal: int) -> Closure:
         if self.loops:
             self.jumps = True
             return lambda _env: signal
@@ -430,8 +390,9 @@ class _Compiler:
         masked = self.leave(scope)
         uses_loop = "loop" in self.names or node.recursive
         fresh = tuple(name for name in scope.stores if name not in names) if dialect.scoped_blocks else ()
-        item_cost += len(fresh) // _FRESH_A_STEP
-        self.names |= outer_names
+        fresh_cost = len(fresh) // VARIABLES_A_STEP
+        item_cost += fresh_cost
+        self.names = union([self.names, outer_names])
         self.jumps = outer_jumps
 
         otherwise = None
@@ -443,9 +404,8 @@ class _Compiler:
         def start(env: Env, value: Any, recurse: Callable[..., Any] | None, depth: int) -> bool:
             """Run the loop over `value` in a scope inside `env`; whether an iteration came to its end."""
             run = env.run
-            inner = env.child()
-            for name in masked:
-                inner.pop(name, None)
+            inner = env.child(masked)
+            run.charge(fresh_cost)
             before = {name: inner.get(name, _NOTHING) for name in fresh}
             items = dialect.iterate(run, value, unpacked=unpacked)
             if test is not None:
@@ -471,6 +431,7 @@ class _Compiler:
             return visited
 
         if node.recursive:
+            finish = self.finish
 
             def loop_recursive(env: Env) -> None:
                 def recurse(value: Any, recurse: Callable[..., Any], depth: int = 0) -> str:
@@ -483,7 +444,7 @@ class _Compiler:
                     if not start(inner, value, recurse, depth) and otherwise is not None:
                         otherwise(inner)
                     run.depth -= height
-                    return self.finish(inner, out)
+                    return finish(inner, out)
 
                 try:
                     env.write(recurse(iterable(env), recurse))
@@ -514,9 +475,7 @@ class _Compiler:
             return body
 
         def scoped(env: Env) -> Any:
-            inner = env.child()
-            for name in masked:
-                inner.pop(name, None)
+            inner = env.child(masked)
             return body(inner)
 
         return scoped
@@ -547,7 +506,10 @@ class _Compiler:
             name, set_attribute = node.name, self.dialect.set_attribute
 
             def assign_attribute(env: Env, value: Any) -> None:
-                set_attribute(env.run, owner(env), name, value)
+                changed = owner(env)
+                set_attribute(env.run, changed, name, value)
+                if type(value) not in FLAT:
+                    env.run.hold(changed)
 
             return assign_attribute
 
@@ -637,6 +599,8 @@ class _Compiler:
 
         def macro(env: Env) -> None:
             env[name] = prototype.defined_in(env if lexical else None)
+            if lexical:
+                env.run.hold(env)
 
         return macro
 
@@ -659,8 +623,8 @@ class _Compiler:
         closure, body_height, masked = self.function_body(body, params)
         height = max(height, body_height)
         special = SPECIAL & self.names
-        self.names |= outer_names
-        return Macro(name, params, defaults, closure, self.finish, height, cost, frozenset(special), tuple(masked))
+        self.names = union([self.names, outer_names])
+        return Macro(name, params, defaults, closure, self.finish, height, cost, special, masked)
 
     def call_block(self, node: nodes.CallBlock) -> Closure:
         caller = self.function("caller", node.parameters, node.body)
@@ -676,6 +640,7 @@ class _Compiler:
                 args, kwargs = arguments(env)
                 inner = env.child()
                 macro = caller.defined_in(inner)
+                env.run.hold(inner)
                 if dialect.lexical_macros:
                     kwargs["caller"] = macro
                 else:
@@ -697,9 +662,7 @@ class _Compiler:
         masked = self.leave(scope)
 
         def with_(env: Env) -> Any:
-            inner = env.child()
-            for name in masked:
-                inner.pop(name, None)
+            inner = env.child(masked)
             try:
                 for target, value in zip(targets, [value(env) for value in values], strict=True):
                     target(inner, value)
@@ -713,20 +676,19 @@ class _Compiler:
         outer, self.escaping = self.escaping, None
         outer_names, self.names = self.names, set()
         body, height, masked = self.function_body(node.body, (), alone=True)
-        self.block_names |= self.names
-        self.names = outer_names | (self.names & {"loop"} if node.scoped else set())
+        loop = self.names & {"loop"} if node.scoped else set()
+        self.block_names = union([self.names, self.block_names])
+        self.names = outer_names | loop if loop else outer_names
         self.escaping = outer
-        self.blocks[node.name] = Macro(node.name, (), {}, body, self.finish, height, 0, frozenset(), tuple(masked))
+        self.blocks[node.name] = Macro(node.name, (), {}, body, self.finish, height, 0, frozenset(), masked)
         scoped, required = node.scoped, node.required
 
         def block(env: Env) -> None:
             run = env.run
             if required:
                 raise RenderError(f"required block {quote(node.name)!r} was not given", line=node.line)
-            inner = (env if scoped else run.root).child()
+            inner = (env if scoped else run.root).child(masked)
             inner.out, inner.write = env.out, env.write
-            for name in masked:
-                inner.pop(name, None)
             run.depth += height
             body(inner)
             run.depth -= height
@@ -1181,7 +1143,64 @@ class _Compiler:
         return unknown
 
 
+_EXPRESSIONS: dict[type, Callable[[_Compiler, Any], Closure]] = {
+    nodes.Const: _Compiler.const,
+    nodes.Name: _Compiler.name,
+    nodes.TupleExpr: _Compiler.tuple_,
+    nodes.ListExpr: _Compiler.list_,
+    nodes.DictExpr: _Compiler.dict_,
+    nodes.Unary: _Compiler.unary,
+    nodes.Binary: _Compiler.binary,
+    nodes.Compare: _Compiler.compare,
+    nodes.Conditional: _Compiler.conditional,
+    nodes.GetAttr: _Compiler.get_attr,
+    nodes.GetItem: _Compiler.get_item,
+    nodes.Call: _Compiler.call,
+    nodes.Filter: _Compiler.filter,
+    nodes.Test: _Compiler.test,
+    nodes.Invalid: _Compiler.invalid,
+}
+_STATEMENTS: dict[type, Callable[[_Compiler, Any], Closure]] = {
+    nodes.Data: _Compiler.data,
+    nodes.Output: _Compiler.output,
+    nodes.If: _Compiler.if_,
+    nodes.For: _Compiler.for_,
+    nodes.Set: _Compiler.set,
+    nodes.SetBlock: _Compiler.set_block,
+    nodes.Macro: _Compiler.macro,
+    nodes.CallBlock: _Compiler.call_block,
+    nodes.FilterBlock: _Compiler.filter_block,
+    nodes.With: _Compiler.with_,
+    nodes.Block: _Compiler.block,
+    nodes.Autoescape: _Compiler.autoescape,
+    nodes.Generation: _Compiler.generation,
+    nodes.Load: _Compiler.load,
+    nodes.Break: _Compiler.break_,
+    nodes.Continue: _Compiler.continue_,
+}
+
 _NOTHING = object()
+
+
+def _finish(env: Env, out: list[str]) -> str:
+    """The captured output as one string, charged."""
+    size = _charge_text(env.run, out)
+    text = "".join(out)
+    if size >= 1_000_000 and not text.isascii() and utf8_size(text) > env.run.limits.string_bytes:
+        raise env.run.exceeded("string_bytes")
+    return text
+
+
+def _finish_watched(env: Env, out: list[str]) -> str:
+    _charge_text(env.run, out)
+    return join(env.run, out)
+
+
+def _charge_text(run: Run, out: list[str]) -> int:
+    size = sum(map(len, out))
+    if size >= STEP_BYTES:
+        run.string(size)
+    return size
 
 
 def _is_constant(node: nodes.Expr) -> bool:

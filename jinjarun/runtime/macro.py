@@ -63,9 +63,7 @@ class Macro:
         if run.depth > run.limits.depth:
             raise run.exceeded("depth")
         run.charge(self.cost)
-        env = (calling if self.env is None else self.env).child()
-        for name in self.masked:
-            env.pop(name, None)
+        env = (calling if self.env is None else self.env).child(self.masked)
         dialect.bind(self, env, calling, args, kwargs)
         out = env.capture()
         self.body(env)

@@ -132,6 +132,7 @@ def _append(run: Run, *args: Any) -> Any:
     if len(args[0]) >= run.limits.items:
         raise run.exceeded("items")
     args[0].append(args[1])
+    run.hold(args[0])
     return args[0]
 
 

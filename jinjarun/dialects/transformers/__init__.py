@@ -21,7 +21,7 @@ from jinjarun.dialects.transformers.lookup import getattr_, getitem, set_attribu
 from jinjarun.dialects.transformers.measure import to_text
 from jinjarun.dialects.transformers.methods import METHODS
 from jinjarun.dialects.transformers.tests import TESTS
-from jinjarun.dialects.transformers.values import Blocks, Invocable
+from jinjarun.dialects.transformers.values import Blocks, Invocable, Namespace
 from jinjarun.errors import QUOTE_LIMIT, quote
 from jinjarun.runtime.macro import Macro
 from jinjarun.runtime.text import Text
@@ -128,6 +128,9 @@ class Transformers(Dialect):
 
     def set_attribute(self, run: Run, value: Any, name: str, new: Any) -> None:
         set_attribute(value, name, new)
+
+    def contents(self, value: Any) -> Iterable[Any] | None:
+        return super().contents(value.attrs if type(value) is Namespace else value)
 
     def make_dict(self, run: Run, pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
         result: dict[Any, Any] = {}
