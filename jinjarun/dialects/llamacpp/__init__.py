@@ -116,7 +116,7 @@ class LlamaCpp(Dialect):
         return as_string(run, value) if isinstance(value, (str, int, float)) else ""
 
     def _gather(self, run: Run, value: Any, pieces: list[str], depth: int) -> None:
-        run.charge(1)
+        run.charge(2)
         if depth > run.limits.data_depth:
             raise run.exceeded("data_depth")
         if isinstance(value, ARRAY):

@@ -27,6 +27,7 @@ from jinjarun.dialects.transformers.methods import METHODS
 from jinjarun.dialects.transformers.tests import TESTS
 from jinjarun.dialects.transformers.values import Function
 from jinjarun.errors import LimitExceeded
+from jinjarun.limits import STEP_BYTES
 from jinjarun.syntax import nodes
 from jinjarun.template import Template
 from tests.bench.hostile import RUNAWAY_SECONDS, forget_peak, peak_megabytes
@@ -111,7 +112,10 @@ def measured(case: Case, size: int, *, spans: bool) -> Measured:
     text, context = case.make(size)
     empty, template = Template("", case.dialect), Template(text, case.dialect)
     _outcome(empty, context, spans)
+    forget_peak()
+    before = peak_megabytes()
     adopting = _seconds(lambda: _outcome(empty, context, spans))[0]
+    adopted = peak_megabytes() - before
     forget_peak()
     before = peak_megabytes()
     seconds, (ended, steps) = _seconds(lambda: _outcome(template, context, spans))
@@ -119,7 +123,7 @@ def measured(case: Case, size: int, *, spans: bool) -> Measured:
         times = min(max(_LOOP_STEPS // (steps + 2), 1), template.limits.items)
         template = Template(f"{{% for _ in range({times}) %}}{text}{{% endfor %}}", case.dialect)
         seconds, (ended, steps) = _seconds(lambda: _outcome(template, context, spans))
-    grown = (peak_megabytes() - before) * 1e6
+    grown = max(peak_megabytes() - before - adopted, 0.0) * 1e6
     return Measured(case.name, case.dialect, size, ended, steps, max(seconds - adopting, 0.0), grown)
 
 
@@ -151,14 +155,18 @@ def in_child(case: Case, size: int, *, spans: bool) -> Measured:
 
 
 def medians(found: Iterable[Measured]) -> dict[str, tuple[float, float]]:
-    """By dialect, the median of seconds and of bytes a step, over the dearest size of each case."""
+    """By dialect, the median of seconds and of bytes a step, over the dearest size of each case; of bytes at least as
+    many as a step of a string makes, for most cases keep nothing."""
     worst: dict[str, dict[str, tuple[float, float]]] = {}
     for one in found:
         of = worst.setdefault(one.dialect, {})
         seconds, size = of.get(one.name, (0.0, 0.0))
         of[one.name] = max(seconds, one.seconds_a_step), max(size, one.bytes_a_step)
     return {
-        dialect: (statistics.median(a for a, _ in of.values()), statistics.median(b for _, b in of.values()))
+        dialect: (
+            statistics.median(a for a, _ in of.values()),
+            max(statistics.median(b for _, b in of.values()), STEP_BYTES),
+        )
         for dialect, of in worst.items()
     }
 
