@@ -141,10 +141,10 @@ def wordwrap(  # noqa: PLR0917 - its parameters are Jinja2's own
         wrapstring = "\n"
     if not isinstance(value, str) or not isinstance(wrapstring, str):
         refuse(value, "a string")
-    if not isinstance(width, int):
-        raise TypeError(f"a width is an integer, not {type(width).__name__}")  # by a NaN Python never ends
     wrapped: list[str] = []
     for line in strings.splitlines(run, value):
+        if not isinstance(width, int):
+            raise TypeError(f"a width is an integer, not {type(width).__name__}")  # by a NaN Python never ends
         run.charge(_WRAP_STEPS + 2 * len(line))
         longest = max((len(chunk[0]) for chunk in _CHUNK.finditer(line)), default=0)
         # A long word, or space, is cut piece by piece, and each cut copies what is left.
