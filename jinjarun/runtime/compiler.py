@@ -4,7 +4,7 @@ Nothing is folded and no Python is generated. Steps are charged by block: on ent
 that run in a straight line, before any of them does. `Program.height` is the depth of the whole tree; macros and
 recursive loops add the height of their bodies while they are active, so that the depth limit bounds the host's stack.
 
-A compiler makes plain closures, or with `watched` ones that also keep the origin of strings and the trace of inputs.
+A compiler makes plain closures, or with `traced` ones that also keep the origin of strings and the trace of inputs.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from jinjarun.syntax import nodes
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from jinjarun.dialects.base import Dialect
     from jinjarun.limits import Limits
+    from jinjarun.runtime.dialect import Dialect
     from jinjarun.runtime.run import Run
     from jinjarun.runtime.scope import Env
 
@@ -57,16 +57,16 @@ class Program:
     blocks: dict[str, Macro]
 
 
-def compile_template(template: nodes.Template, dialect: Dialect, limits: Limits, *, watched: bool = False) -> Program:
+def compile_template(template: nodes.Template, dialect: Dialect, limits: Limits, *, traced: bool = False) -> Program:
     """Raises TemplateSyntaxError for what Jinja2 refuses while compiling, LimitExceeded for a tree too deep."""
-    return _Compiler(dialect, limits, watched=watched).program(template)
+    return _Compiler(dialect, limits, traced=traced).program(template)
 
 
 class _Compiler:
-    def __init__(self, dialect: Dialect, limits: Limits, *, watched: bool) -> None:
+    def __init__(self, dialect: Dialect, limits: Limits, *, traced: bool) -> None:
         self.dialect = dialect
         self.limits = limits
-        self.watched = watched
+        self.traced = traced
         self.branches: list[tuple[int, str]] = []
         self.scope = Scope([], None)
         self.names: set[str] = set()
@@ -77,7 +77,7 @@ class _Compiler:
         self.loops = 0
         self.escaping: Closure | None = None
         self.escaping_cost = 0
-        self.finish = _finish_watched if watched else _finish
+        self.finish = _finish_traced if traced else _finish
         self.blocks: dict[str, Macro] = {}
         self.block_names: set[str] = set()
 
@@ -234,16 +234,16 @@ class _Compiler:
 
     def string(self, node: nodes.Node, text: str) -> str:
         text = self.dialect.literal(text)
-        return Text.of(text, Origin(is_input=False, place=f"line {node.line}")) if self.watched else text
+        return Text.of(text, Origin(is_input=False, place=f"line {node.line}")) if self.traced else text
 
     def output(self, node: nodes.Output) -> Closure:
         value = self.escaped(self.expr(node.value))
         to_text = self.dialect.text
 
-        if self.watched:
+        if self.traced:
             origin = Origin(is_input=False, place=f"line {node.line}")
 
-            def output_watched(env: Env) -> None:
+            def output_traced(env: Env) -> None:
                 try:
                     result = value(env)
                     if not isinstance(result, str):
@@ -265,7 +265,7 @@ class _Compiler:
                             break
                 env.write(result)
 
-            return output_watched
+            return output_traced
 
         if isinstance(node.value, nodes.Const) and isinstance(node.value.value, str) and self.escaping is None:
             text = self.string(node, node.value.value)
@@ -728,7 +728,7 @@ class _Compiler:
         outer_loops, self.loops = self.loops, 0
         body = self.inner_body(node.body)
         self.loops = outer_loops
-        if not self.watched:
+        if not self.traced:
             return body
         finish = self.finish
 
@@ -773,15 +773,15 @@ class _Compiler:
         self.scope.load(name)
         self.names.add(name)
         self.look_up(name)
-        if self.watched:
+        if self.traced:
 
-            def watched_name(env: Env) -> Any:
+            def traced_name(env: Env) -> Any:
                 value = env[name]
                 if env.run.trace is not None:
                     env.run.trace.use(value)
                 return value
 
-            return watched_name
+            return traced_name
         return lambda env: env[name]
 
     def tuple_(self, node: nodes.TupleExpr) -> Closure:
@@ -911,7 +911,7 @@ class _Compiler:
         self.cost += 1
         self.look_up(string)
         operate = self.dialect.binary[op]
-        kind = Text if self.watched else str
+        kind = Text if self.traced else str
         if op == "==":
 
             def equals(env: Env) -> Any:
@@ -950,15 +950,15 @@ class _Compiler:
         self, of: nodes.Expr, value: Closure, key: str, find: Callable[[Run, Any, str], Any], sought: str
     ) -> Closure:
         """What `value`, which is `of` compiled, has under `key`; else `find` looks for what is `sought`."""
-        if self.watched:
+        if self.traced:
 
-            def watched_member(env: Env) -> Any:
+            def traced_member(env: Env) -> Any:
                 owner = value(env)
                 if type(owner) is dict and key in owner and env.run.trace is None:
                     return owner[key]
                 return find(env.run, owner, sought)
 
-            return watched_member
+            return traced_member
 
         if isinstance(of, nodes.Name):
             name = of.name
@@ -1034,7 +1034,7 @@ class _Compiler:
         dialect = self.dialect
         call = dialect.call
         callee_node = node.callee
-        if isinstance(callee_node, nodes.GetAttr) and not self.watched:
+        if isinstance(callee_node, nodes.GetAttr) and not self.traced:
             table = dialect.methods(callee_node.name)
             if table:
                 return self.call_method(node, callee_node, table, arguments)
@@ -1107,7 +1107,7 @@ class _Compiler:
         negated = node.negated
         if function is None:
             function = self.unknown(node, "test")
-        elif node.name in ("defined", "undefined") and isinstance(node.value, nodes.Name) and not self.watched:
+        elif node.name in ("defined", "undefined") and isinstance(node.value, nodes.Name) and not self.traced:
             return self.is_defined(node.value.name, (node.name == "undefined") != negated)
         apply = function
         plain = not node.arguments
@@ -1196,7 +1196,7 @@ def _finish(env: Env, out: list[str]) -> str:
     return text
 
 
-def _finish_watched(env: Env, out: list[str]) -> str:
+def _finish_traced(env: Env, out: list[str]) -> str:
     _charge_text(env.run, out)
     return join(env.run, out)
 

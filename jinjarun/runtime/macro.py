@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from jinjarun.dialects.base import Dialect
+    from jinjarun.runtime.dialect import Dialect
     from jinjarun.runtime.scope import Env
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from jinjarun.dialects.adopting import Adopter
-from jinjarun.dialects.base import Dialect
 from jinjarun.dialects.llamacpp.arguments import ARRAY
 from jinjarun.dialects.llamacpp.containers import ARRAYS, OBJECTS
 from jinjarun.dialects.llamacpp.functions import CONSTANTS, FUNCTIONS
@@ -29,6 +28,7 @@ from jinjarun.dialects.llamacpp.values import (
     wrap,
 )
 from jinjarun.errors import RenderError, SandboxViolation, quote
+from jinjarun.runtime.dialect import Dialect
 from jinjarun.runtime.macro import Macro
 from jinjarun.runtime.text import Text, join
 from jinjarun.syntax.rules import LLAMA_CPP

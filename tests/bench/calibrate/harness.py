@@ -18,7 +18,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from jinjarun.dialects import dialect_named, llamacpp, transformers
-from jinjarun.dialects.base import Dialect
 from jinjarun.dialects.llamacpp import functions
 from jinjarun.dialects.llamacpp.tests import TESTS as LLAMACPP_TESTS
 from jinjarun.dialects.transformers.filters import FILTERS
@@ -28,6 +27,7 @@ from jinjarun.dialects.transformers.tests import TESTS
 from jinjarun.dialects.transformers.values import Function
 from jinjarun.errors import LimitExceeded
 from jinjarun.limits import STEP_BYTES
+from jinjarun.runtime.dialect import Dialect
 from jinjarun.syntax import nodes
 from jinjarun.template import Template
 from tests.bench.hostile import RUNAWAY_SECONDS, forget_peak, peak_megabytes
