@@ -193,7 +193,7 @@ class LlamaCpp(Dialect):
         if type(callee) is Function:
             return callee.function(env.run, *callee.this, *args)
         if type(callee) is Macro:
-            return callee.render(self, env, args, kwargs)
+            return self.call_macro(callee, env, args, kwargs)
         raise RenderError(f"Callee is not a function: got {type_name(callee)}")
 
     def bind(self, macro: Macro, env: Env, calling: Env, args: list[Any], kwargs: dict[str, Any]) -> None:

@@ -88,7 +88,7 @@ class Transformers(Dialect):
         if isinstance(callee, Invocable):
             return callee.invoke(env.run, *args, **kwargs)
         if type(callee) is Macro:
-            return callee.render(self, env, args, kwargs)
+            return self.call_macro(callee, env, args, kwargs)
         if isinstance(callee, (Loop, Undefined)):
             return callee(*args, **kwargs)
         raise TypeError(f"{type(callee).__name__!r} object is not callable")
