@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from jinjarun.errors import LimitExceeded, RenderError, SandboxViolation, TemplateSyntaxError, quote
 from jinjarun.limits import STEP_BYTES, utf8_size
 from jinjarun.runtime.failures import located
+from jinjarun.runtime.frame import Frame
 from jinjarun.runtime.generation_prompt import ADD_GENERATION_PROMPT, FLAT, changes_nothing
 from jinjarun.runtime.macro import Macro
 from jinjarun.runtime.scope import VARIABLES_A_STEP, Scope, target_names, union
@@ -59,24 +60,16 @@ class Program:
 
 def compile_template(template: nodes.Template, dialect: Dialect, limits: Limits, *, traced: bool = False) -> Program:
     """Raises TemplateSyntaxError for what Jinja2 refuses while compiling, LimitExceeded for a tree too deep."""
-    return _Compiler(dialect, limits, traced=traced).program(template)
+    return _Compiler(template, dialect, limits, traced=traced).program(template)
 
 
 class _Compiler:
-    def __init__(self, dialect: Dialect, limits: Limits, *, traced: bool) -> None:
+    def __init__(self, template: nodes.Template, dialect: Dialect, limits: Limits, *, traced: bool) -> None:
         self.dialect = dialect
         self.limits = limits
         self.traced = traced
         self.branches: list[tuple[int, str]] = []
-        self.scope = Scope([], None)
-        self.names: set[str] = set()
-        self.cost = 0
-        self.depth = 0
-        self.deepest = 0
-        self.jumps = False
-        self.loops = 0
-        self.escaping: Closure | None = None
-        self.escaping_cost = 0
+        self.frame = Frame(Scope(template.body, None))
         self.finish = _finish_traced if traced else _finish
         self.blocks: dict[str, Macro] = {}
         self.block_names: set[str] = set()
@@ -84,51 +77,64 @@ class _Compiler:
     # ------------------------------------------------------------------------------------------------------- the frame
 
     def program(self, template: nodes.Template) -> Program:
-        body = template.body
-        self.scope = Scope(body, None)
-        self.cost = 1
+        body, frame = template.body, self.frame
         statements = [self.stmt(stmt) for stmt in body[:-1]]
-        read, self.names = self.names | self.block_names, set()
+        read, frame.names = frame.names | self.block_names, set()
         statements += [self.stmt(stmt) for stmt in body[-1:]]
         prompt_reads = None
-        read_before = ADD_GENERATION_PROMPT in read or ADD_GENERATION_PROMPT in self.scope.stores
-        if ADD_GENERATION_PROMPT in self.names and not read_before and changes_nothing(body[-1]):
-            prompt_reads = frozenset(self.names - {ADD_GENERATION_PROMPT})
+        read_before = ADD_GENERATION_PROMPT in read or ADD_GENERATION_PROMPT in frame.scope.stores
+        if ADD_GENERATION_PROMPT in frame.names and not read_before and changes_nothing(body[-1]):
+            prompt_reads = frozenset(frame.names - {ADD_GENERATION_PROMPT})
         return Program(
             statements=tuple(statements),
-            cost=self.cost,
+            cost=frame.cost,
             prompt_reads=prompt_reads,
-            height=self.deepest,
+            height=frame.height,
             branches=self.branches,
-            masked=self.scope.masked() if self.dialect.lexical_macros else (),
-            names=frozenset(read | self.names | self.block_names),
+            masked=self.masked(),
+            names=frozenset(read | frame.names | self.block_names),
             blocks=self.blocks,
         )
+
+    def inside(self, **anew: Any) -> Frame:
+        """The frame of a place inside the present one, to be entered; `anew` is what it does not take from there."""
+        return self.frame.inside(self, anew)
+
+    def inside_scope(
+        self, stmts: list[nodes.Stmt], parameters: tuple[str, ...] = (), *, alone: bool = False, **anew: Any
+    ) -> Frame:
+        """The frame of a scope; `alone`: nothing that surrounds it in the source is known in it."""
+        return self.inside(scope=Scope(stmts, self.frame.scope, parameters, alone=alone), soft=False, **anew)
+
+    def masked(self) -> tuple[str, ...]:
+        """The names that are masked in the present scope, all of which was compiled."""
+        return self.frame.scope.masked() if self.dialect.lexical_macros else ()
 
     def expr(self, node: nodes.Expr) -> Closure:
         self.descend(node)
         closure = _EXPRESSIONS[type(node)](self, node)
-        self.depth -= 1
+        self.frame.depth -= 1
         return closure
 
     def stmt(self, node: nodes.Stmt) -> Closure:
         self.descend(node)
         closure = _STATEMENTS[type(node)](self, node)
-        self.depth -= 1
+        self.frame.depth -= 1
         return closure
 
     def descend(self, node: nodes.Node) -> None:
         """Enter a node of the tree: it costs a step and is a level below what holds it."""
-        self.cost += 1
-        self.depth += 1
-        if self.depth > self.deepest:
-            self.deepest = self.depth
-            if self.depth > self.limits.depth:
+        frame = self.frame
+        frame.cost += 1
+        frame.depth += 1
+        if frame.depth > frame.deepest:
+            frame.deepest = frame.depth
+            if frame.depth > self.limits.depth:
                 raise self._too_deep(node)
 
     def look_up(self, name: str) -> None:
         """Pay for finding a long name again, which is compared with the one that was stored."""
-        self.cost += len(name) // _NAME_A_STEP
+        self.frame.cost += len(name) // _NAME_A_STEP
 
     def _too_deep(self, node: nodes.Node) -> LimitExceeded:
         allowed = self.limits.depth
@@ -142,14 +148,13 @@ class _Compiler:
 
     def body(self, stmts: list[nodes.Stmt], branch: tuple[int, str] | None = None) -> Closure:
         """A closure that charges for the straight-line code of `stmts` and runs it; it marks `branch` as reached."""
-        outer_cost, self.cost = self.cost, 1
-        outer_jumps, self.jumps = self.jumps, False
         index = len(self.branches)
         if branch is not None:
             self.branches.append(branch)
-        closures = tuple([self.stmt(stmt) for stmt in stmts])
-        cost, jumps = self.cost, self.jumps
-        self.cost, self.jumps = outer_cost, outer_jumps or jumps
+        with self.inside(cost=1, jumps=False) as frame:
+            closures = tuple([self.stmt(stmt) for stmt in stmts])
+        cost, jumps = frame.cost, frame.jumps
+        self.frame.jumps |= jumps
 
         if jumps:
 
@@ -196,31 +201,9 @@ class _Compiler:
     ) -> tuple[Closure, int, tuple[str, ...]]:
         """The body of a macro, a caller, a recursive loop or a block: closure, height of its tree, names masked in it.
         `alone`: nothing that surrounds it in the source is known in it."""
-        outer_depth, outer_deepest, outer_loops = self.depth, self.deepest, self.loops
-        self.depth = self.deepest = self.loops = 0
-        scope = self.enter(stmts, parameters, alone=alone)
-        closure = self.body(stmts)
-        masked = self.leave(scope)
-        height = self.deepest
-        self.depth, self.deepest = outer_depth, max(outer_deepest, outer_depth + height)
-        self.loops = outer_loops
-        if self.deepest > self.limits.depth:
-            raise self._too_deep(stmts[0])
-        return closure, height, masked
-
-    def enter(self, stmts: list[nodes.Stmt], parameters: tuple[str, ...] = (), *, alone: bool = False) -> Scope:
-        self.scope = Scope(stmts, self.scope, parameters, alone=alone)
-        return self.scope
-
-    def leave(self, scope: Scope) -> tuple[str, ...]:
-        """The names that are masked in it."""
-        outer = scope.outer
-        if outer is None:
-            raise AssertionError("a scope was left twice")
-        self.scope = outer
-        masked = scope.masked() if self.dialect.lexical_macros else ()
-        scope.close()
-        return masked
+        with self.inside_scope(stmts, parameters, alone=alone, loops=0) as frame:
+            closure = self.body(stmts)
+            return closure, frame.height, self.masked()
 
     # ------------------------------------------------------------------------------------------------------ statements
 
@@ -267,7 +250,7 @@ class _Compiler:
 
             return output_traced
 
-        if isinstance(node.value, nodes.Const) and isinstance(node.value.value, str) and self.escaping is None:
+        if isinstance(node.value, nodes.Const) and isinstance(node.value.value, str) and self.frame.escaping is None:
             text = self.string(node, node.value.value)
             return lambda env: env.write(text)
 
@@ -283,17 +266,16 @@ class _Compiler:
         return output
 
     def if_(self, node: nodes.If) -> Closure:
-        outer_soft, self.scope.soft = self.scope.soft, True
         arms = []
-        for i, branch in enumerate(node.branches):
-            test = self.condition(branch.test)
-            line = branch.test.line
-            arms.append((test, self.arm(branch.body, (line, "elif" if i else "if"))))
         otherwise = None
-        if node.otherwise is not None:
-            line = node.otherwise[0].line if node.otherwise else node.line
-            otherwise = self.arm(node.otherwise, (line, "else"))
-        self.scope.soft = outer_soft
+        with self.inside(soft=True):
+            for i, branch in enumerate(node.branches):
+                test = self.condition(branch.test)
+                line = branch.test.line
+                arms.append((test, self.arm(branch.body, (line, "elif" if i else "if"))))
+            if node.otherwise is not None:
+                line = node.otherwise[0].line if node.otherwise else node.line
+                otherwise = self.arm(node.otherwise, (line, "else"))
 
         if len(arms) == 1:
             test, body = arms[0]
@@ -319,10 +301,10 @@ class _Compiler:
         return if_elif
 
     def arm(self, stmts: list[nodes.Stmt], branch: tuple[int, str]) -> Closure:
-        outer_jumps, self.jumps = self.jumps, False
-        body = self.body(stmts, branch)
-        jumps, self.jumps = self.jumps, self.jumps or outer_jumps
-        if not jumps or self.dialect.partial_output:
+        with self.inside(jumps=False) as frame:
+            body = self.body(stmts, branch)
+        self.frame.jumps |= frame.jumps
+        if not frame.jumps or self.dialect.partial_output:
             return body
 
         def arm_without_partial_output(env: Env) -> int | None:
@@ -341,8 +323,8 @@ class _Compiler:
         return self.jump(node, "continue", CONTINUE)
 
     def jump(self, node: nodes.Break | nodes.Continue, word: str, signal: int) -> Closure:
-        if self.loops:
-            self.jumps = True
+        if self.frame.loops:
+            self.frame.jumps = True
             return lambda _env: signal
         if self.dialect.lexical_macros:
             raise TemplateSyntaxError(f"`{word}` outside of a loop", line=node.line, column=node.column)
@@ -368,38 +350,32 @@ class _Compiler:
         iterable = self.expr(node.iterable)
         names = tuple(target_names(node.target))
         unpacked = isinstance(node.target, nodes.TupleExpr)
-        outer_cost, self.cost = self.cost, 1
-        assign = self.target(node.target)
-        item_cost, self.cost = self.cost, outer_cost
-        outer_names, self.names = self.names, set()
-        outer_jumps = self.jumps
+        with self.inside(cost=1) as frame:
+            assign = self.target(node.target)
+        item_cost = frame.cost
 
-        scope = self.enter([], names)
-        outer_cost, self.cost = self.cost, item_cost
-        test = None if node.test is None else self.condition(node.test)
-        test_cost, self.cost = self.cost, outer_cost
-        self.leave(scope)
-
-        scope = self.enter(node.body, names)
-        self.loops += 1
-        if self.loops > dialect.nested_loops:
-            message = f"more than {dialect.nested_loops} loops inside one another, which Jinja2 cannot compile"
-            raise TemplateSyntaxError(message, line=node.line, column=node.column)
-        body = self.body(node.body, (node.line, "for"))
-        self.loops -= 1
-        masked = self.leave(scope)
-        uses_loop = "loop" in self.names or node.recursive
-        fresh = tuple(name for name in scope.stores if name not in names) if dialect.scoped_blocks else ()
+        test = None
+        with self.inside(names=set(), jumps=False) as frame:
+            with self.inside_scope([], names, cost=item_cost) as asked:
+                if node.test is not None:
+                    test = self.condition(node.test)
+            test_cost = asked.cost
+            with self.inside_scope(node.body, names, loops=frame.loops + 1) as inner:
+                if inner.loops > dialect.nested_loops:
+                    message = f"more than {dialect.nested_loops} loops inside one another, which Jinja2 cannot compile"
+                    raise TemplateSyntaxError(message, line=node.line, column=node.column)
+                body = self.body(node.body, (node.line, "for"))
+                masked = self.masked()
+            uses_loop = "loop" in frame.names or node.recursive
+        fresh = tuple(name for name in inner.scope.stores if name not in names) if dialect.scoped_blocks else ()
         fresh_cost = len(fresh) // VARIABLES_A_STEP
         item_cost += fresh_cost
-        self.names = union([self.names, outer_names])
-        self.jumps = outer_jumps
 
         otherwise = None
         if node.otherwise is not None:
             line = node.otherwise[0].line if node.otherwise else node.line
             otherwise = self.inner_body(node.otherwise, (line, "for-else"))
-        height = self.deepest - self.depth if node.recursive else 0
+        height = self.frame.deepest - self.frame.depth if node.recursive else 0
 
         def start(env: Env, value: Any, recurse: Callable[..., Any] | None, depth: int) -> bool:
             """Run the loop over `value` in a scope inside `env`; whether an iteration came to its end."""
@@ -468,10 +444,10 @@ class _Compiler:
         """A body that is a scope of its own where the dialect says so."""
         if not self.dialect.scoped_blocks:
             return self.body(stmts, branch)
-        scope = self.enter(stmts)
-        body = self.body(stmts, branch)
-        masked = self.leave(scope)
-        if not scope.stores:
+        with self.inside_scope(stmts) as frame:
+            body = self.body(stmts, branch)
+            masked = self.masked()
+        if not frame.scope.stores:
             return body
 
         def scoped(env: Env) -> Any:
@@ -484,7 +460,7 @@ class _Compiler:
         """How a value is assigned to `node`."""
         if isinstance(node, nodes.Name):
             name = node.name
-            self.scope.store(name)
+            self.frame.scope.store(name)
             self.look_up(name)
 
             def assign(env: Env, value: Any) -> None:
@@ -581,11 +557,10 @@ class _Compiler:
     def filters(self, node: nodes.Filter) -> Callable[[Env, Any], Any]:
         """A chain of filters as a function of the text that goes in."""
         self.descend(node)
-        outer_soft, self.scope.soft = self.scope.soft, False
-        inner = self.filters(node.value) if isinstance(node.value, nodes.Filter) else None
-        apply = self.filter_function(node)
-        self.scope.soft = outer_soft
-        self.depth -= 1
+        with self.inside(soft=False):
+            inner = self.filters(node.value) if isinstance(node.value, nodes.Filter) else None
+            apply = self.filter_function(node)
+        self.frame.depth -= 1
 
         def filters(env: Env, value: Any) -> Any:
             return apply(env, value if inner is None else inner(env, value))
@@ -595,7 +570,7 @@ class _Compiler:
     def macro(self, node: nodes.Macro) -> Closure:
         prototype = self.function(node.name, node.parameters, node.body)
         name, lexical = node.name, self.dialect.lexical_macros
-        self.scope.store(name)
+        self.frame.scope.store(name)
 
         def macro(env: Env) -> None:
             env[name] = prototype.defined_in(env if lexical else None)
@@ -605,27 +580,18 @@ class _Compiler:
         return macro
 
     def function(self, name: str, parameters: list[nodes.Parameter], body: list[nodes.Stmt]) -> Macro:
-        outer_names, self.names = self.names, set()
         params = tuple(parameter.name for parameter in parameters)
         defaults: dict[str, Closure] = {}
-        outer_cost, self.cost = self.cost, len(parameters)
-        outer_depth, outer_deepest = self.depth, self.deepest
-        self.depth = self.deepest = 0
-        for parameter in parameters:
-            self.look_up(parameter.name)
-            if parameter.default is not None:
-                outer_soft, self.scope.soft = self.scope.soft, False
-                defaults[parameter.name] = self.expr(parameter.default)
-                self.scope.soft = outer_soft
-            elif (not_given := self.dialect.not_given(parameter.name)) is not None:
-                defaults[parameter.name] = _constant(not_given)
-        cost, self.cost = self.cost, outer_cost
-        height = self.deepest
-        self.depth, self.deepest = outer_depth, max(outer_deepest, outer_depth + height)
-        closure, body_height, masked = self.function_body(body, params)
-        height = max(height, body_height)
-        special = SPECIAL & self.names
-        self.names = union([self.names, outer_names])
+        with self.inside(cost=len(parameters), names=set(), soft=False) as frame:
+            for parameter in parameters:
+                self.look_up(parameter.name)
+                if parameter.default is not None:
+                    defaults[parameter.name] = self.expr(parameter.default)
+                elif (not_given := self.dialect.not_given(parameter.name)) is not None:
+                    defaults[parameter.name] = _constant(not_given)
+            closure, _, masked = self.function_body(body, params)
+            special = SPECIAL & frame.names
+        cost, height = frame.cost, frame.height
         return Macro(name, params, defaults, closure, self.finish, height, cost, special, masked)
 
     def call_block(self, node: nodes.CallBlock) -> Closure:
@@ -658,10 +624,10 @@ class _Compiler:
     def with_(self, node: nodes.With) -> Closure:
         values = [self.expr(value) for _, value in node.assignments]
         names = tuple(name for target, _ in node.assignments for name in target_names(target))
-        scope = self.enter(node.body, names)
-        targets = [self.target(target) for target, _ in node.assignments]
-        body = self.body(node.body)
-        masked = self.leave(scope)
+        with self.inside_scope(node.body, names):
+            targets = [self.target(target) for target, _ in node.assignments]
+            body = self.body(node.body)
+            masked = self.masked()
 
         def with_(env: Env) -> Any:
             inner = env.child(masked)
@@ -675,13 +641,11 @@ class _Compiler:
         return with_
 
     def block(self, node: nodes.Block) -> Closure:
-        outer, self.escaping = self.escaping, None
-        outer_names, self.names = self.names, set()
-        body, height, masked = self.function_body(node.body, (), alone=True)
-        loop = self.names & {"loop"} if node.scoped else set()
-        self.block_names = union([self.names, self.block_names])
-        self.names = outer_names | loop if loop else outer_names
-        self.escaping = outer
+        with self.inside(escaping=None, names=set()) as frame:
+            body, height, masked = self.function_body(node.body, (), alone=True)
+            used = frame.names & {"loop"} if node.scoped else set()
+            self.block_names = union([frame.names, self.block_names])
+            frame.names = used
         self.blocks[node.name] = Macro(node.name, (), {}, body, self.finish, height, 0, frozenset(), masked)
         scoped, required = node.scoped, node.required
 
@@ -703,21 +667,17 @@ class _Compiler:
         Filters do not know of it, and text that is captured inside counts as unescaped; no chat template is known to
         use this tag.
         """
-        outer, before = (self.escaping, self.escaping_cost), self.cost
-        outer_soft, self.scope.soft = self.scope.soft, False
-        self.escaping = self.expr(node.enabled)
-        self.escaping_cost = self.cost - before
-        self.scope.soft = outer_soft
-        body = self.inner_body(node.body)
-        self.escaping, self.escaping_cost = outer
-        return body
+        with self.inside(soft=False, cost=0) as frame:
+            escaping = self.expr(node.enabled)
+        with self.inside(escaping=escaping, escaping_cost=frame.cost):
+            return self.inner_body(node.body)
 
     def escaped(self, value: Closure) -> Closure:
         """`value` as it is written inside an autoescape block."""
-        escaping, escape = self.escaping, self.dialect.filter("escape")
+        escaping, escape = self.frame.escaping, self.dialect.filter("escape")
         if escaping is None or escape is None:
             return value
-        self.cost += self.escaping_cost
+        self.frame.cost += self.frame.escaping_cost
         enabled, apply = escaping, escape
         return lambda env: apply(env.run, value(env)) if enabled(env) else value(env)
 
@@ -725,9 +685,8 @@ class _Compiler:
         if not self.dialect.scoped_blocks:
             return self.body(node.body)
         # Jinja2 makes a function of it, which no `break` can leave.
-        outer_loops, self.loops = self.loops, 0
-        body = self.inner_body(node.body)
-        self.loops = outer_loops
+        with self.inside(loops=0):
+            body = self.inner_body(node.body)
         if not self.traced:
             return body
         finish = self.finish
@@ -770,8 +729,8 @@ class _Compiler:
 
     def name(self, node: nodes.Name) -> Closure:
         name = node.name
-        self.scope.load(name)
-        self.names.add(name)
+        self.frame.scope.load(name)
+        self.frame.names.add(name)
         self.look_up(name)
         if self.traced:
 
@@ -908,7 +867,7 @@ class _Compiler:
         return compare_chain
 
     def compare_with_string(self, first: Closure, op: str, string: str) -> Closure:
-        self.cost += 1
+        self.frame.cost += 1
         self.look_up(string)
         operate = self.dialect.binary[op]
         kind = Text if self.traced else str
@@ -927,10 +886,9 @@ class _Compiler:
         return differs
 
     def conditional(self, node: nodes.Conditional) -> Closure:
-        outer_soft, self.scope.soft = self.scope.soft, True
-        test, then = self.expr(node.test), self.expr(node.then)
-        otherwise = None if node.otherwise is None else self.expr(node.otherwise)
-        self.scope.soft = outer_soft
+        with self.inside(soft=True):
+            test, then = self.expr(node.test), self.expr(node.then)
+            otherwise = None if node.otherwise is None else self.expr(node.otherwise)
         if otherwise is None:
             missing = self.dialect.missing_else
             return lambda env: then(env) if test(env) else missing()
@@ -1058,7 +1016,7 @@ class _Compiler:
         arguments: Callable[[Env], tuple[list[Any], dict[str, Any]]],
     ) -> Closure:
         receiver = self.expr(callee.value)
-        self.cost += 1
+        self.frame.cost += 1
         dialect, name = self.dialect, callee.name
 
         def call_method(env: Env) -> Any:
@@ -1135,7 +1093,7 @@ class _Compiler:
     def unknown(self, node: nodes.Filter | nodes.Test, kind: str) -> Callable[..., Any]:
         """What stands for a filter or test that the dialect does not have: an error, at once or when reached."""
         message = f"no {kind} named {quote(node.name)!r} in {self.dialect.name}"
-        if not self.scope.soft:
+        if not self.frame.soft:
             raise TemplateSyntaxError(message, line=node.line, column=node.column)
 
         def unknown(*_: Any, **__: Any) -> Any:
