@@ -27,6 +27,7 @@ from jinjarun.dialects.transformers.methods import METHODS
 from jinjarun.dialects.transformers.tests import TESTS
 from jinjarun.dialects.transformers.values import Function
 from jinjarun.errors import JinjarunError, LimitExceeded
+from jinjarun.limits import STEP_BYTES
 from jinjarun.syntax import nodes
 from jinjarun.template import Template
 from tests.bench.hostile import RUNAWAY_SECONDS, forget_peak, peak_megabytes
@@ -154,14 +155,20 @@ def in_child(case: Case, size: int, *, spans: bool) -> Measured:
 
 
 def medians(found: Iterable[Measured]) -> dict[str, tuple[float, float]]:
-    """By dialect, the median of seconds and of bytes a step, over the dearest size of each case."""
+    """By dialect, the median of seconds and of bytes a step, over the dearest size of each case.
+
+    Of bytes STEP_BYTES at the least: most cases keep nothing.
+    """
     worst: dict[str, dict[str, tuple[float, float]]] = {}
     for one in found:
         of = worst.setdefault(one.dialect, {})
         seconds, size = of.get(one.name, (0.0, 0.0))
         of[one.name] = max(seconds, one.seconds_a_step), max(size, one.bytes_a_step)
     return {
-        dialect: (statistics.median(a for a, _ in of.values()), statistics.median(b for _, b in of.values()))
+        dialect: (
+            statistics.median(seconds for seconds, _ in of.values()),
+            max(statistics.median(size for _, size in of.values()), STEP_BYTES),
+        )
         for dialect, of in worst.items()
     }
 

@@ -1,4 +1,5 @@
 """The worst cases of the builtins and operators of the transformers dialect."""
+# ruff: noqa: E501 - a row of a table is a line
 
 from __future__ import annotations
 
@@ -126,7 +127,7 @@ ROWS: list[Row] = [
     ("expression item::tuple", "{{ {}[(l, l)] }}", items(1), MANY, lambda n: n),
     ("expression slice", "{{ s[::-1]|length }}", text("é"), FULL // 2, lambda n: n / 16),
     ("expression slice::list", "{{ l[1:]|length }}", numbers, MANY, lambda n: n),
-    ("expression call", "{{ range(*l)|length if l|length < 4 else dict(l|batch(2))|length }}", numbers, MANY),
+    ("expression call", "{{ cycler(*l)|string }}", numbers, MANY, lambda n: n),
     ("expression dict", "{{ {l[0]: 1, l[-1]: 2, 1.5: 3, (1, 2): 4, 'a': 5, 7: 6} }}", numbers, 1_000),
     # Operators
     ("operator +", "{{ (s + s)|length }}", text("é"), FULL // 5, lambda n: n / 8),
@@ -165,7 +166,7 @@ ROWS: list[Row] = [
     ("filter batch::fill", "{{ [1]|batch(n, 'x')|list|length }}", lambda size: {"n": size}, MANY, lambda n: n),
     ("filter d", "{{ x|d(1) }}", none, 1),
     ("filter default", "{{ x|default(l, true)|length }}", numbers, 1_000),
-    ("filter dictsort", "{{ dict(l|batch(2))|dictsort|length }}", numbers, MANY // 4),
+    ("filter dictsort", "{{ dict(l|batch(2, 0))|dictsort|length }}", numbers, MANY // 4),
     ("filter dictsort::values", "{{ d|dictsort(by='value')|length }}", lambda size: {"d": {f"k{i}": "x" * 500 + str(i) for i in range(size)}}, 3_000),
     ("filter e", "{{ s|e|length }}", text("&"), FULL // 5, lambda n: 5 * n / 16),
     ("filter escape", "{{ s|escape|length }}", text("'"), FULL // 5, lambda n: 5 * n / 16),
@@ -261,8 +262,8 @@ ROWS: list[Row] = [
     ("filter xmlattr", "{{ d|xmlattr|length }}", lambda size: {"d": {f"k{i}": "&" for i in range(size)}}, MANY // 8, lambda n: n),
     # Globals
     ("global cycler", "{{ cycler(*l).next() }}", numbers, MANY, lambda n: n),
-    ("global dict", "{{ dict(l|batch(2))|length }}", numbers, MANY // 4, lambda n: n),
-    ("global dict::alike", "{{ dict(l|batch(2))|length }}", colliding, 4_000),
+    ("global dict", "{{ dict(l|batch(2, 0))|length }}", numbers, MANY // 4, lambda n: n),
+    ("global dict::alike", "{{ dict(l|batch(2, 0))|length }}", colliding, 4_000),
     ("global dict::copy", "{% set d = dict.fromkeys(l) %}{{ dict(d)|length }}", chained, CHAIN),
     ("global dict.fromkeys", "{{ dict.fromkeys(l)|length }}", chained, CHAIN, lambda n: n),
     ("global joiner", "{{ joiner()() }}", none, 1),
@@ -343,7 +344,7 @@ def _comparisons() -> list[Row]:
     lists: Context = lambda size: {"s": [[1.5]] * size, "t": [[1.5]] * size}
     for name in ("==", "!=", "<", "<=", ">", ">="):
         found.append((f"operator {name}", f"{{{{ s {name} t }}}}", same, FULL, lambda n: n / 16))
-        found.append((f"operator {name}::lists", f"{{{{ s {name} t }}}}", lists, MANY, lambda n: n))
+        found.append((f"operator {name}::lists", f"{{{{ s {name} t }}}}", lists, MANY // 2, lambda n: n))
         found.append(
             (
                 f"operator {name}::keys",
@@ -380,9 +381,8 @@ def _tests() -> list[Row]:
 
 
 FAILING = frozenset(
-    "filter random,global lipsum,global raise_exception,method int.from_bytes,method int.to_bytes,method str.encode".split(
-        ","
-    )
+    {"filter random", "global lipsum", "global raise_exception", "method str.encode"}
+    | {"method int.from_bytes", "method int.to_bytes"}
 )
 """What the dialect refuses, or whose work it is to fail."""
 
