@@ -74,7 +74,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """`ended` is "ok", "error" or the limit that was hit; `size_bytes` is peak memory beyond that of the adopted context."""
+    """`ended` is "ok", "error" or the limit that was hit; `size_bytes` is peak memory beyond the adopted context's."""
 
     name: str
     dialect: str
@@ -94,7 +94,7 @@ class Measured:
 
 
 def rendered(case: Case, size: int, *, spans: bool = False, times: int = 0) -> tuple[str, int]:
-    """How a render ended ("ok", "error" or a limit) and the steps that it took; in a loop of `times` where there are any."""
+    """How a render ended ("ok", "error" or a limit) and its steps; in a loop of `times` where there are any."""
     text, context = case.make(size)
     if times:
         text = f"{{% for _ in range({times}) %}}{text}{{% endfor %}}"
