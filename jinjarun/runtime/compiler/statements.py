@@ -54,6 +54,7 @@ class Statements(Loops):
                         env.run.charge(len(parts) - 1)
                     for _, of in parts:
                         if of is COMPUTED:
+                            env.run.charge(len(result) // STEP_BYTES)
                             result = Text.joined((piece, origin if of is COMPUTED else of) for piece, of in parts)
                             break
                 env.write(result)
