@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import sys
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -15,11 +13,11 @@ from jinjarun.errors import InputError, JinjarunError
 from jinjarun.limits import Allowance, Limits
 from jinjarun.runtime.clock import resolve_now
 from jinjarun.runtime.compiler import Program, compile_template
-from jinjarun.runtime.failures import converted
 from jinjarun.runtime.generation_prompt import ADD_GENERATION_PROMPT, is_plain_data
 from jinjarun.runtime.generations import Generations
 from jinjarun.runtime.run import Run
 from jinjarun.runtime.scope import Env
+from jinjarun.runtime.stack import run_with_room
 from jinjarun.runtime.text import parts_of
 from jinjarun.syntax.parser import parse
 
@@ -31,10 +29,6 @@ if TYPE_CHECKING:
     from jinjarun.syntax.nodes import Node
 
 T = TypeVar("T")
-
-FRAMES_PER_LEVEL = 7
-"""Python frames that one level of a template's tree may take, most of them while it is compiled."""
-SPARE_FRAMES = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,15 +187,15 @@ class Template:
             run.generations = Generations()
 
         def render() -> Rendered:
-            adopted = self._dialect.adopt(context, run, spans=watched)
-            out = self._run(adopted, run, self._watched_program() if watched else self._program)
-            return self._rendered(out, run, spans=spans)
+            try:
+                adopted = self._dialect.adopt(context, run, spans=watched)
+                out = self._run(adopted, run, self._watched_program() if watched else self._program)
+                return self._rendered(out, run, spans=spans)
+            finally:
+                run.settle()
+                run.release()
 
-        try:
-            return self._guarded(render)
-        finally:
-            run.settle()
-            run.release()
+        return self._guarded(render)
 
     @property
     def generation_prompt_is_last(self) -> bool:
@@ -321,20 +315,7 @@ class Template:
         return compile_template(self._tree, self._dialect, self.limits, watched=watched)
 
     def _guarded(self, work: Callable[[], T]) -> T:
-        """What `work` gives, with room on the stack; what it raises leaves as an error of the tree, without the frames
-        that hold all it made."""
-        _ROOM.take(self.limits)
-        try:
-            return work()
-        except Exception as error:
-            failure = converted(error)
-        finally:
-            _ROOM.leave()
-        failure.__context__ = None
-        try:
-            raise failure.with_traceback(None)
-        finally:
-            del failure  # the traceback holds this frame
+        return run_with_room(self.limits, work)
 
     def _run(self, adopted: dict[str, Any], run: Run, program: Program) -> list[str]:
         env = self._started(adopted, run, program)
@@ -417,46 +398,3 @@ def check_conversation(messages: Any, tools: Any) -> None:
             raise InputError(f"messages[{i}] must be an object, not {type(message).__name__}", path=f"messages[{i}]")
     if tools is not None and not isinstance(tools, (list, tuple)):
         raise InputError(f"tools must be a list, not {type(tools).__name__}", path="tools")
-
-
-class _Room:
-    """Room on the host's stack for templates of the allowed depth, wherever the caller stands.
-
-    Python's recursion limit is one for all threads: it is raised while any template runs and set back after the last.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._active = 0
-        self._before = self._raised = 0
-
-    def take(self, limits: Limits) -> None:
-        needed = _frames() + FRAMES_PER_LEVEL * (limits.depth + limits.data_depth) + SPARE_FRAMES
-        with self._lock:
-            current = sys.getrecursionlimit()
-            if self._active == 0 or current != self._raised:
-                self._before = current
-            self._active += 1
-            if current < needed:
-                sys.setrecursionlimit(needed)
-            self._raised = max(current, needed)
-
-    def leave(self) -> None:
-        with self._lock:
-            self._active -= 1
-            if self._active == 0 and sys.getrecursionlimit() == self._raised != self._before:
-                sys.setrecursionlimit(self._before)
-
-
-def _frames() -> int:
-    """A bound of how many frames the caller stands on: the first that is tried where Python finds no frame above it."""
-    bound = 64
-    while True:
-        try:
-            sys._getframe(bound)
-        except ValueError:
-            return bound
-        bound *= 2
-
-
-_ROOM = _Room()

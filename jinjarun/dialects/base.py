@@ -136,6 +136,10 @@ class Dialect(ABC):
     def test(self, name: str) -> Callable[..., Any] | None:
         """What `value is name(...)` calls as `(run, value, *args, **kwargs)`; None where no test has that name."""
 
+    def not_given(self, parameter: str) -> Any:
+        """What a parameter is that has no default and was not given; None where the call fails (llama.cpp)."""
+        return None
+
     def contents(self, value: Any) -> Iterable[Any] | None:
         """What `value` holds; None where it is no data, so that looking at it may change it."""
         if isinstance(value, self.undefined_type):

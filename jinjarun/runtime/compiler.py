@@ -617,6 +617,8 @@ class _Compiler:
                 outer_soft, self.scope.soft = self.scope.soft, False
                 defaults[parameter.name] = self.expr(parameter.default)
                 self.scope.soft = outer_soft
+            elif (not_given := self.dialect.not_given(parameter.name)) is not None:
+                defaults[parameter.name] = _constant(not_given)
         cost, self.cost = self.cost, outer_cost
         height = self.deepest
         self.depth, self.deepest = outer_depth, max(outer_deepest, outer_depth + height)
@@ -758,8 +760,7 @@ class _Compiler:
     # ----------------------------------------------------------------------------------------------------- expressions
 
     def const(self, node: nodes.Const) -> Closure:
-        value = self.string(node, node.value) if isinstance(node.value, str) else node.value
-        return lambda _env: value
+        return _constant(self.string(node, node.value) if isinstance(node.value, str) else node.value)
 
     def invalid(self, node: nodes.Invalid) -> Closure:
         def invalid(_env: Env) -> None:
@@ -1180,6 +1181,10 @@ _STATEMENTS: dict[type, Callable[[_Compiler, Any], Closure]] = {
 }
 
 _NOTHING = object()
+
+
+def _constant(value: Any) -> Closure:
+    return lambda _env: value
 
 
 def _finish(env: Env, out: list[str]) -> str:

@@ -2,7 +2,7 @@
 
 A reporter is a module with `write(rows, out, tally)`: it reads the rows as they come, writes UTF-8 bytes to `out`, and
 finds the figures over all of them in `tally` once the rows have ended. A scan gives rows; so does anything that makes
-`probes.scanning.rows.Row` of what it found.
+`probes.results.rows.Row` of what it found.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from jinjarun.errors import InputError
-from probes.scanning.tally import Tally
+from probes.results.tally import Tally
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from probes.scanning.rows import Row
+    from probes.results.rows import Row
 
 
 class Out(Protocol):

@@ -5,16 +5,16 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
-from probes.renders import PATHS
+from probes.comparison.reports import IMPACTS
+from probes.rendering.renders import PATHS
 from probes.reporters.fuzzing import request_json
-from probes.template_changes import IMPACTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from probes.comparing import TemplateComparison
-    from probes.snapshot import Change, Kept
-    from probes.template_changes import TemplateChange
+    from probes.comparison.engines import TemplateComparison
+    from probes.comparison.reports import TemplateChange
+    from probes.comparison.snapshot import Change, Kept
 
 WIDTH = 79
 MOST_PROMPTS = 5

@@ -6,12 +6,12 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Literal
 
 from jinjarun.serving.caps import Caps
-from probes.evidence import QUESTIONS
-from probes.prefix import LAWS
-from probes.renders import PATHS
+from probes.chapters.observed.questions import QUESTIONS
+from probes.chapters.prefix import LAWS
+from probes.rendering.renders import PATHS
 
 if TYPE_CHECKING:
-    from probes.scanning.rows import Row
+    from probes.results.rows import Row
 
 Value = str | int | bool | None
 Type = Literal["text", "integer", "boolean"]

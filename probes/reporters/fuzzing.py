@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from probes.fuzzing import Counterexample, FuzzReport
+    from probes.fuzzer.fuzz import Counterexample, FuzzReport
 
 WIDTH = 79
 AROUND, AROUND_IN_TEXT = 60, 30

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from probes.reporters import Out
-    from probes.scanning.rows import Row
-    from probes.scanning.tally import Tally
+    from probes.results.rows import Row
+    from probes.results.tally import Tally
 
 COMMANDS = {"error": "error", "warning": "warning", "info": "notice"}
 

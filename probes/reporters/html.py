@@ -12,14 +12,14 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from probes.reporters.figures import headline
-from probes.scanning.rows import NO_FAMILY
+from probes.results.rows import NO_FAMILY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from probes.reporters import Out
-    from probes.scanning.rows import Row, Summary
-    from probes.scanning.tally import Tally
+    from probes.results.rows import Row, Summary
+    from probes.results.tally import Tally
 
 PLACES = 20
 """Files that are named for one template."""

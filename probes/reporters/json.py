@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from probes.reporters import Out
-    from probes.scanning.rows import Row
-    from probes.scanning.tally import Tally
+    from probes.results.rows import Row
+    from probes.results.tally import Tally
 
 SCHEMA_VERSION = "1.0"
 

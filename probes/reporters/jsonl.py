@@ -1,18 +1,18 @@
-"""JSON Lines: a row a line, see `probes.scanning.rows.Row`."""
+"""JSON Lines: a row a line, see `probes.results.rows.Row`."""
 
 from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING
 
-from probes.scanning.rows import Row, Summary
+from probes.results.rows import Row, Summary
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import BinaryIO
 
     from probes.reporters import Out
-    from probes.scanning.tally import Tally
+    from probes.results.tally import Tally
 
 
 def write(rows: Iterable[Row], out: Out, tally: Tally) -> None:

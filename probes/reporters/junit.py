@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from probes.reporters import Out
-    from probes.scanning.rows import Brief, Row
-    from probes.scanning.tally import Tally
+    from probes.results.rows import Brief, Row
+    from probes.results.tally import Tally
 
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from probes.reporters import Out
-    from probes.scanning.rows import Row
-    from probes.scanning.tally import Tally
+    from probes.results.rows import Row
+    from probes.results.tally import Tally
 
 
 def write(rows: Iterable[Row], out: Out, tally: Tally) -> None:

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     from probes.reporters import Out
     from probes.reporters.columns import Value
-    from probes.scanning.rows import Row
-    from probes.scanning.tally import Tally
+    from probes.results.rows import Row
+    from probes.results.tally import Tally
 
 BATCH = 1000
 

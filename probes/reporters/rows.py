@@ -7,19 +7,19 @@ from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from probes.renders import body_of
+from probes.rendering.renders import body_of
 from probes.report import TemplateSource
 from probes.reporters.changes import cut, literal
+from probes.results.rows import Brief, Row, Summary, brief, tool
 from probes.rules import rules
-from probes.scanning.found import printable, unreadable
-from probes.scanning.rows import Brief, Row, Summary, brief, tool
+from probes.scanner.found import printable, unreadable
 
 if TYPE_CHECKING:
     from jinjarun.errors import JinjarunError
-    from probes.fuzzing import Counterexample, FuzzReport
-    from probes.linting import LintResult
+    from probes.comparison.snapshot import Change, Kept
+    from probes.fuzzer.fuzz import Counterexample, FuzzReport
+    from probes.linter.lint import LintResult
     from probes.report import Severity, TemplateInfo
-    from probes.snapshot import Change, Kept
 
 NAMES_SHOWN = 3
 """Names of one kind that a finding lists; the others are counted."""

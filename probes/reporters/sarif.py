@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from probes.reporters import Out
-    from probes.scanning.rows import Brief, Row
-    from probes.scanning.tally import Tally
+    from probes.results.rows import Brief, Row
+    from probes.results.tally import Tally
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json"
 LEVELS = {"error": "error", "warning": "warning", "info": "note"}
@@ -91,7 +91,7 @@ def _rule(code: str, name: str, severity: str) -> dict[str, Any]:
 
 
 def _version() -> str:
-    from probes.probing import tool_info  # noqa: PLC0415
+    from probes.prober import tool_info  # noqa: PLC0415
 
     return tool_info().version
 

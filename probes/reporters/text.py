@@ -12,15 +12,15 @@ from probes.reporters.figures import headline, tables
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from probes.comparing import Comparison
-    from probes.counting import Counter
-    from probes.linting import LintResult
-    from probes.prefix import LawResult
+    from probes.chapters.prefix import LawResult
+    from probes.comparison.engines import Comparison
+    from probes.linter.lint import LintResult
+    from probes.rendering.counting import Counter
     from probes.report import Finding, Observation, ProbeReport, ServerCheck
     from probes.reporters import Out
+    from probes.results.rows import Row
+    from probes.results.tally import Tally
     from probes.rules import Rule
-    from probes.scanning.rows import Row
-    from probes.scanning.tally import Tally
 
 WIDTH = 79
 

@@ -133,7 +133,7 @@ def attack(row: dict[str, Any]) -> Attack:
 
 
 def rows(names: str = "hostile.jsonl") -> list[dict[str, Any]]:
-    """Of `hostile.jsonl`, or of all files `attacks*.jsonl`: holes that were found in ours, each with its danger."""
+    """Of `hostile.jsonl`, or of `attacks*.jsonl`: holes that were found in ours, each with the limits it broke."""
     return [row for path in sorted(DATA.glob(names)) for row in lines(path)]
 
 

@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from probes.paths import Setting
+from probes.rendering.paths import Setting
 from tests.families import NOW, family
 
 pytest.importorskip("starlette", reason="the server needs: pip install 'jinjarun[server]'")
 pytest.importorskip("uvicorn", reason="the server needs: pip install 'jinjarun[server]'")
 
-from probes.server import TemplateServer, http_server, listen
+from probes.serve.app import TemplateServer, http_server, listen
 
 
 @dataclass(frozen=True)

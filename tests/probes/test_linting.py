@@ -10,8 +10,7 @@ import pytest
 
 import probes
 from jinjarun.errors import InputError, JinjarunError
-from probes.lint_targets import Options, find_targets, lint_all
-from probes.linting import (
+from probes.linter.lint import (
     LintResult,
     baseline,
     lint,
@@ -19,6 +18,7 @@ from probes.linting import (
     without_baseline,
     without_exemptions,
 )
+from probes.linter.targets import Options, find_targets, lint_all
 from probes.rules import rules
 from tests.probes.conftest import Run
 from tests.probes.token_files import CHATML, gguf_file, model_folder

@@ -19,15 +19,15 @@ from xml.etree import ElementTree
 import pytest
 
 from jinjarun.errors import InputError
-from probes.prefix import LAWS
-from probes.probing import probe
+from probes.chapters.prefix import LAWS
+from probes.prober import probe
 from probes.reporters import FORMATS, format_of
 from probes.reporters.columns import COLUMNS
 from probes.reporters.jsonl import read
 from probes.reporters.sarif import uri
-from probes.scanning.rows import Brief, Row, Summary, summarise
-from probes.scanning.tally import Tally
-from probes.scanning.worker import Detail, evaluate
+from probes.results.rows import Brief, Row, Summary, summarise
+from probes.results.tally import Tally
+from probes.scanner.worker import Detail, evaluate
 
 TEMPLATE = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</{{ m.role }}>\n{% endfor %}"
 NASTY = '</script><b>& "quoted" | `code` ::error:: %25\n\x1b[31m\u2028 é 😀'

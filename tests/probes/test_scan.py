@@ -23,14 +23,15 @@ import pytest
 import probes
 from jinjarun.errors import InputError
 from probes import cli
+from probes.commands import scan as command
 from probes.reporters.jsonl import read
-from probes.scanning import command, worker
-from probes.scanning.answers import FILE
-from probes.scanning.rows import Row, summarise
-from probes.scanning.running import Lines, Progress, Stoppable, duration, progress, whole_file
-from probes.scanning.scan import scan
-from probes.scanning.walk import find
-from probes.scanning.worker import unpacked
+from probes.results.rows import Row, summarise
+from probes.scanner import worker
+from probes.scanner.answers import FILE
+from probes.scanner.running import Lines, Progress, Stoppable, duration, progress, whole_file
+from probes.scanner.scan import scan
+from probes.scanner.walk import find
+from probes.scanner.worker import unpacked
 from tests.probes.conftest import Run
 from tests.probes.scan_targets import Closed, Here, Unreliable
 from tests.sources.support import SHARED, TEMPLATE, needs_shared, write

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from jinjarun.serving.caps import chat_template_caps
-from probes.chats import CHATS
-from probes.paths import Setting, llama_server
+from probes.chats.named import CHATS
+from probes.rendering.paths import Setting, llama_server
 from tests.bench.malformed_bodies import check
 from tests.conformance.golden import NO_SHARED, SHARED, have_shared, template_source
 from tests.families import family

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from jinjarun.errors import JinjarunError
 from jinjarun.limits import Limits
 from jinjarun.template import Rendered, Template
-from probes.chats import CHATS
+from probes.chats.named import CHATS
 from tests.families import DIALECTS, WITH_TEMPLATE, family
 
 VALUES = (True, None, False)

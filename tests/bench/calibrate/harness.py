@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from jinjarun.dialects import llamacpp, transformers
+from jinjarun.dialects import dialect_named, llamacpp, transformers
 from jinjarun.dialects.base import Dialect
 from jinjarun.dialects.llamacpp import functions
 from jinjarun.dialects.llamacpp.tests import TESTS as LLAMACPP_TESTS
@@ -176,10 +176,22 @@ def subjects(dialect: str) -> set[str]:
     return set(_transformers() if dialect == transformers.DIALECT.name else _llamacpp())
 
 
-def statements() -> set[str]:
-    """All kinds of statements, by the names of cases."""
-    kinds = (kind.__name__ for kind in nodes.Stmt.__subclasses__())
-    return {"statement " + re.sub(r"(?<=.)(?=[A-Z])", " ", kind).lower() for kind in kinds}
+def statements(dialect: str) -> set[str]:
+    """All kinds of statements that a dialect reads, by the names of cases."""
+    tags = dialect_named(dialect).syntax.tags
+    kinds = [kind.__name__ for kind in nodes.Stmt.__subclasses__()]
+    names = {re.sub(r"(?<=.)(?=[A-Z])", " ", kind).lower() for kind in kinds}
+    return {f"statement {name}" for name in names if _TAGS.get(name, "if") in tags}
+
+
+_TAGS = {
+    "autoescape": "autoescape",
+    "block": "block",
+    "generation": "generation",
+    "load": "include",
+    "with": "with",
+}
+"""The tags of the statements that only one dialect has."""
 
 
 def _transformers() -> Iterator[str]:
