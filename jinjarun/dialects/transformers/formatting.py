@@ -22,7 +22,7 @@ _MARKUP_GROWTH = 5
 """`&` becomes `&amp;`."""
 _FORMAT_CHARS = 100
 """No format specification that Python understands is longer, but for needless zeros."""
-_CONVERSION_STEPS, _FIELD_STEPS, _PART_STEPS = 4, 8, 4
+_CONVERSION_STEPS, _FIELD_STEPS, _PART_STEPS = 8, 8, 4
 """Steps of a conversion of a `%` format, of a field of `str.format`, and of a part of its path."""
 _DIGITS = re.compile(r"\d+")
 
@@ -115,7 +115,7 @@ def percent_format(run: Run, text: str, args: Any) -> Any:
     if "%(" in text:
         run.charge(len(text) >> 1)
     for conversion in _conversions(text):
-        run.charge(_CONVERSION_STEPS)
+        run.charge(_CONVERSION_STEPS * (2 if isinstance(text, Markup) else 1))
         if conversion.kind == "%":
             continue
         for number in (conversion.width, conversion.precision):

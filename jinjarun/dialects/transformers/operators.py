@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
@@ -117,7 +118,7 @@ def pow_(run: Run, a: Any, b: Any, /) -> Any:
         if bits > run.limits.integer_bits:
             raise run.exceeded("integer_bits")
         pay_for_product(run, 1 << bits, 1 << bits)
-    elif isinstance(a, (int, float)) and isinstance(b, float) and a < 0 and not b.is_integer():
+    elif isinstance(a, (int, float)) and isinstance(b, float) and a < 0 and math.isfinite(b) and not b.is_integer():
         raise RenderError("complex numbers are not offered")
     return _bounded(run, a**b)
 

@@ -26,7 +26,7 @@ from jinjarun.dialects.transformers.globals import GLOBALS
 from jinjarun.dialects.transformers.methods import METHODS
 from jinjarun.dialects.transformers.tests import TESTS
 from jinjarun.dialects.transformers.values import Function
-from jinjarun.errors import LimitExceeded
+from jinjarun.errors import JinjarunError, LimitExceeded
 from jinjarun.limits import STEP_BYTES
 from jinjarun.syntax import nodes
 from jinjarun.template import Template
@@ -52,7 +52,7 @@ class Case:
     "global range", "statement for", with what follows two colons to tell cases of one name apart ("filter sort::path").
     `most` is the size that reaches the limits; it is measured with a thirtieth and a thousandth of it. `steps(size)` is
     the least that a render must charge, by the work that the host does; None where the result's size says it all.
-    `repeat`: the text may stand in a loop. Each render must end well or by a limit.
+    `repeat`: the text may stand in a loop. Each render must end well or by a limit, but where it `fails` always.
     """
 
     name: str
@@ -61,6 +61,7 @@ class Case:
     most: int = 1_000_000
     steps: Callable[[int], float] | None = None
     repeat: bool = True
+    fails: bool = False
 
     @property
     def subject(self) -> str:
@@ -73,7 +74,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """`ended` is "ok" or the limit that was hit; `size_bytes` is peak memory beyond that of the adopted context."""
+    """`ended` is "ok", "error" or the limit that was hit; `size_bytes` is peak memory beyond that of the adopted context."""
 
     name: str
     dialect: str
@@ -93,7 +94,7 @@ class Measured:
 
 
 def rendered(case: Case, size: int, *, spans: bool = False, times: int = 0) -> tuple[str, int]:
-    """How a render ended ("ok" or a limit) and the steps that it took; in a loop of `times` where there are any."""
+    """How a render ended ("ok", "error" or a limit) and the steps that it took; in a loop of `times` where there are any."""
     text, context = case.make(size)
     if times:
         text = f"{{% for _ in range({times}) %}}{text}{{% endfor %}}"
@@ -105,6 +106,8 @@ def _outcome(template: Template, context: dict[str, Any], spans: bool) -> tuple[
         return "ok", template.render_context(context, now=0, spans=spans).cost
     except LimitExceeded as error:
         return error.limit, min(error.spent, template.limits.steps)
+    except JinjarunError:
+        return "error", 0
 
 
 def measured(case: Case, size: int, *, spans: bool) -> Measured:
@@ -155,8 +158,10 @@ def in_child(case: Case, size: int, *, spans: bool) -> Measured:
 
 
 def medians(found: Iterable[Measured]) -> dict[str, tuple[float, float]]:
-    """By dialect, the median of seconds and of bytes a step, over the dearest size of each case; of bytes at least as
-    many as a step of a string makes, for most cases keep nothing."""
+    """By dialect, the median of seconds and of bytes a step, over the dearest size of each case.
+
+    Of bytes STEP_BYTES at the least: most cases keep nothing.
+    """
     worst: dict[str, dict[str, tuple[float, float]]] = {}
     for one in found:
         of = worst.setdefault(one.dialect, {})
@@ -164,8 +169,8 @@ def medians(found: Iterable[Measured]) -> dict[str, tuple[float, float]]:
         of[one.name] = max(seconds, one.seconds_a_step), max(size, one.bytes_a_step)
     return {
         dialect: (
-            statistics.median(a for a, _ in of.values()),
-            max(statistics.median(b for _, b in of.values()), STEP_BYTES),
+            statistics.median(seconds for seconds, _ in of.values()),
+            max(statistics.median(size for _, size in of.values()), STEP_BYTES),
         )
         for dialect, of in worst.items()
     }

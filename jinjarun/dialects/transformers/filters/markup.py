@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _NOT_IN_ATTRIBUTE_NAMES = re.compile(r"[ \t\n\r\f\v/>=]")
 _SCHEME = re.compile(r"[\w.+-]{2,}:/{0,2}")
-_PAIR_STEPS = 4
+_PAIR_STEPS = 8
 """Steps to write a key with its value, besides those of their characters."""
 _LINK_STEPS, _WORD_STEPS = 4, 16
 """Steps for a character, and for a word, of text in which links are looked for."""

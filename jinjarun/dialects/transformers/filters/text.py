@@ -28,7 +28,7 @@ _SEPARATORS = re.compile(r"([-\s({\[<]+)")
 _CHUNK = re.compile(r"\s+|\S+")
 _WRAP_STEPS = 32
 """Steps to wrap any line, besides those of its characters."""
-_LINE_STEPS = 2
+_LINE_STEPS = _CHAR_STEPS = 2
 _TRUNCATE_LEEWAY = 5
 """Jinja2's policy `truncate.leeway`."""
 
@@ -47,7 +47,7 @@ def upper(run: Run, value: Any, /) -> str:
 
 def title(run: Run, value: Any, /) -> str:
     text = soft_text(run, value)
-    run.charge(len(text))  # of which each may begin a word
+    run.charge(_CHAR_STEPS * len(text))  # of which each may begin a word
     result = map_parts(run, _titled, text)
     check_size(run, utf8_size(result))
     return result

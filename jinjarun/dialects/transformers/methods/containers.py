@@ -15,16 +15,19 @@ if TYPE_CHECKING:
 
 Method = Callable[..., Any]
 
+_ITEM_STEPS = 2
+"""Steps to compare an item, besides that to visit it."""
+
 
 def count(run: Run, receiver: Any, value: Any, /) -> int:
     run.items(len(receiver))
-    run.charge(len(receiver))
+    run.charge(_ITEM_STEPS * len(receiver))
     return sum(item is value or eq(run, item, value) for item in receiver)
 
 
 def index(run: Run, receiver: Any, value: Any, start: int = 0, stop: int = sys.maxsize, /) -> int:
     run.items(len(receiver))
-    run.charge(len(receiver))
+    run.charge(_ITEM_STEPS * len(receiver))
     for place in range(*slice(start, stop).indices(len(receiver))):
         if receiver[place] is value or eq(run, receiver[place], value):
             return place
@@ -64,7 +67,9 @@ def fromkeys(run: Run, _receiver: dict[Any, Any], /, iterable: Any, value: Any =
 
 
 def isdisjoint(run: Run, receiver: Any, other: Any, /) -> bool:
-    return not any(in_(run, item, receiver) for item in collect(run, other))
+    items = collect(run, other)
+    run.charge(_ITEM_STEPS * len(items))
+    return not any(in_(run, item, receiver) for item in items)
 
 
 LIST: dict[str, Method] = {"copy": copy, "count": count, "index": index}
