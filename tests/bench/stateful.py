@@ -539,7 +539,7 @@ def row(name: str, case: Case, cost: Cost) -> dict[str, Any]:
         "template": case.source(LARGE_NUMBERS),
         "context": texts | others,
         "danger": danger,
-        "expect": {engine: ["limit", "error", "ok"] for engine in ENGINES},
+        "expect": {engine: ["ok", "limit", "error"] for engine in ENGINES},
     }
 
 
@@ -551,8 +551,8 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--cases", type=int, default=2_000, metavar="N")
     parser.add_argument("--first", type=int, default=0, metavar="N", help="number of the first case")
-    parser.add_argument("--only", choices=sorted(ENGINES), help="the cases of this dialect")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="children at a time")
+    parser.add_argument("--seconds", type=float, default=float("inf"), metavar="S", help="no batch begins after these")
     parser.add_argument("--top", type=int, default=5, metavar="N", help="the N dearest cases to print (default 5)")
     parser.add_argument("--out", type=Path, metavar="FILE", help="where failing cases are added, a row of JSON each")
     parser.add_argument("--show", type=int, metavar="NUMBER", help="print the case of this number and what it costs")
@@ -567,7 +567,9 @@ def main() -> int:
     numbers = range(args.first, args.first + args.cases)
     with ThreadPoolExecutor(args.jobs) as pool:
         batches = [numbers[at : at + BATCH] for at in range(0, len(numbers), BATCH)]
-        for found in pool.map(lambda part: batch(args.seed, part), batches):
+        for found in pool.map(
+            lambda part: batch(args.seed, part) if time.monotonic() - start < args.seconds else {}, batches
+        ):
             costs |= found
     again = [number for number, cost in costs.items() if cost.is_dear or number % EVERY == 0]
     full: dict[int, Cost] = {}
