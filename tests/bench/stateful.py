@@ -30,7 +30,7 @@ from jinjarun.dialects.transformers.filters import FILTERS
 from jinjarun.dialects.transformers.methods import METHODS
 from jinjarun.dialects.transformers.tests import TESTS
 from jinjarun.errors import JinjarunError, LimitExceeded
-from jinjarun.limits import Allowance, Limits
+from jinjarun.limits import Allowance, Limits, utf8_size
 from jinjarun.template import Template
 from tests.bench.hostile import RUNAWAY_SECONDS, forget_peak, peak_megabytes
 from tests.conformance.golden import ENGINES
@@ -74,7 +74,9 @@ class Case:
         return text
 
     def context(self, sizes: tuple[int, ...]) -> dict[str, Any]:
-        context: dict[str, Any] = {name: text * sizes[size] + end for name, (text, size, end) in self.texts.items()}
+        context: dict[str, Any] = {
+            name: repeated(text, sizes[size]) + end for name, (text, size, end) in self.texts.items()
+        }
         words = ["b", "a", "", "é", "10", "c'd"]
         context["l"] = [3, 1.5, "b", None, True, [1, 2], {"a": 1}]
         context["words"] = words
@@ -82,6 +84,11 @@ class Case:
         context["x"], context["big"] = 1.7e308, 2**62 + 1
         context["many"] = [{"a": str(i * 7919 % 9973), "b": i % 3} for i in range(sizes[6] // 1_000)]
         return context
+
+
+def repeated(text: str, size: int) -> str:
+    """About `size` bytes of UTF-8."""
+    return text * (size // utf8_size(text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -455,7 +462,7 @@ def rendered(case: Case, *, few: bool) -> Cost:
 def mended(case: Case, *, few: bool) -> tuple[Case, Cost]:
     """The case without the lines at which it fails for another reason than a limit, and the most that it cost."""
     dearest = cost = rendered(case, few=few)
-    while cost.line is not None and not cost.is_dear:
+    while cost.line is not None and not (cost.is_dear if few else cost.fails):
         at = cost.line - 1
         case = replace(case, fragments=case.fragments[:at] + case.fragments[at + 1 :])
         cost = rendered(case, few=few)
@@ -527,7 +534,7 @@ def smaller(case: Case, fails: Callable[[Case], bool]) -> Case:
 def row(name: str, case: Case, cost: Cost) -> dict[str, Any]:
     """The case as tests/data/attacks.jsonl has it."""
     texts = {
-        key: {"$parts": [[text, LARGE_SIZES[size]], [end, 1]]}
+        key: {"$parts": [[text, LARGE_SIZES[size] // utf8_size(text)], [end, 1]]}
         for key, (text, size, end) in case.texts.items()
         if any(key in fragment for fragment in case.fragments)
     }
