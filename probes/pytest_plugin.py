@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from hypothesis.strategies import SearchStrategy
 
-    from probes.chats import Chat
-    from probes.fuzzing import Counterexample, FuzzReport
+    from probes.chats.named import Chat
+    from probes.fuzzer.fuzz import Counterexample, FuzzReport
     from probes.laws import Subject
 
 EXAMPLES = 50
@@ -113,7 +113,7 @@ class ChatTemplate:
 
     def conversations(self) -> SearchStrategy[Chat]:
         """A Hypothesis strategy of requests, steered by what this template takes."""
-        from probes.strategies import conversations  # noqa: PLC0415
+        from probes.chats.strategies import conversations  # noqa: PLC0415
 
         return conversations(self.subject.supports)
 
@@ -141,8 +141,8 @@ def _read(targets: tuple[str, ...]) -> Iterator[ChatTemplate]:
         return
     from jinjarun.errors import JinjarunError  # noqa: PLC0415
     from jinjarun.sources import open_source  # noqa: PLC0415
-    from probes.families import corpus_folder  # noqa: PLC0415
-    from probes.lint_targets import find_targets  # noqa: PLC0415
+    from probes.chats.corpus import corpus_folder  # noqa: PLC0415
+    from probes.linter.targets import find_targets  # noqa: PLC0415
 
     try:
         for name in (name for target in targets for name in find_targets(target)):
@@ -197,7 +197,7 @@ class LawItem(pytest.Item):
         return self.parent.template
 
     def report(self) -> FuzzReport:
-        from probes.fuzzing import fuzz  # noqa: PLC0415
+        from probes.fuzzer.fuzz import fuzz  # noqa: PLC0415
         from probes.laws import DATABASE  # noqa: PLC0415
 
         reports = self.config.stash.setdefault(REPORTS, {})

@@ -18,7 +18,7 @@ from typing import Any
 from jinjarun.errors import JinjarunError, TemplateRaised
 from jinjarun.serving.caps import chat_template_caps
 from jinjarun.template import Template
-from probes.chats import conversation
+from probes.chats.named import conversation
 
 CORPUS = Path(__file__).resolve().parents[1] / "corpus"
 NAMES = sorted(path.name for path in CORPUS.iterdir() if path.is_dir())

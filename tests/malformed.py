@@ -9,7 +9,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from probes.chats import CHATS
+from probes.chats.named import CHATS
 
 BODIES: list[dict[str, Any]] = [
     {"chat_template_kwargs" if key == "variables" else key: value for key, value in build().items()}

@@ -18,16 +18,16 @@ from jinjarun.errors import JinjarunError, LimitExceeded
 from jinjarun.limits import Limits
 from jinjarun.sequences import common_prefix
 from jinjarun.template import Rendered, Template
-from probes.renders import CLOCK, LLAMA_RAW, RAW, dialect_of
+from probes.chats.supports import Supports, find_supports
+from probes.rendering.renders import CLOCK, LLAMA_RAW, RAW, dialect_of
 from probes.report import FROZEN_NOW
-from probes.supports import Supports, find_supports
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from datetime import datetime
 
     from jinjarun.template import Span
-    from probes.chats import Chat, Message
+    from probes.chats.named import Chat, Message
     from probes.laws.frames import Frames
 
 Severity = Literal["error", "warning", "info"]

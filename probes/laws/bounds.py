@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 from jinjarun.errors import JinjarunError, LimitExceeded, TemplateRaised, quote
 from jinjarun.sequences import common_prefix
 from jinjarun.template import Rendered
-from probes.chats import CHATS
+from probes.chats.named import CHATS
 from probes.laws.base import Break, Case, Law, Subject
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from probes.chats import Chat, Message
+    from probes.chats.named import Chat, Message
 
 DOUBLED = (1, 2, 4)
 LEAST_MESSAGES, LEAST_TEXT = 8, 256

@@ -14,7 +14,7 @@ from probes.laws.base import Break, Case, Law, Prompt, forms_of, inner_json, tex
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from probes.chats import Message, Tool
+    from probes.chats.named import Message, Tool
 
 DECODER = json.JSONDecoder()
 OPENING = re.compile(r"[{\[]")

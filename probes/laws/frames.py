@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from jinjarun.template import Rendered
+from probes.chats.supports import NAME, TEXTS, Supports, beside_content, call, in_parts, result, say, tool
 from probes.laws.base import Prompt, Subject
-from probes.shape.texts import MARKER
-from probes.supports import NAME, TEXTS, Supports, beside_content, call, in_parts, result, say, tool
+from probes.rendering.texts import MARKER
 
 if TYPE_CHECKING:
-    from probes.chats import Chat, Message
+    from probes.chats.named import Chat, Message
 
 
 Pair = tuple[str, str, bool, bool]

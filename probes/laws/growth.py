@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from jinjarun.sequences import common_prefix
 from jinjarun.template import Rendered
+from probes.chats.supports import REASONING_FIELDS
 from probes.laws.base import Break, Case, Law, Prompt, text_of
-from probes.supports import REASONING_FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from probes.chats import Message
+    from probes.chats.named import Message
     from probes.laws.base import Place
 
 DAY = datetime(2025, 11, 24, 12, 30, 15, tzinfo=UTC)

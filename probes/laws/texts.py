@@ -6,14 +6,14 @@ import html
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from probes.chats.supports import REASONING_FIELDS
 from probes.laws.base import Break, Case, Law, Prompt, forms_of, text_of
 from probes.laws.growth import thinks
-from probes.supports import REASONING_FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from probes.chats import Message
+    from probes.chats.named import Message
 
 LOST = {"system": "RL101", "developer": "RL103"}
 

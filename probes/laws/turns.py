@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from jinjarun.sequences import common_prefix
 from jinjarun.template import Rendered
+from probes.chats.supports import REASONING_FIELDS
 from probes.laws.base import Break, Case, Law, Prompt, text_of
 from probes.laws.frames import neighbours
-from probes.supports import REASONING_FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from probes.chats import Message
+    from probes.chats.named import Message
     from probes.laws.frames import Pair
 
 OTHER_ENDS = re.compile(r"<[|｜][^<>]*(?:end|eom|eot|eos|call|return)[^<>]*[|｜]>|</s>")

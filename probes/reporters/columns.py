@@ -6,12 +6,12 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Literal
 
 from jinjarun.serving.caps import Caps
-from probes.evidence import QUESTIONS
-from probes.prefix import LAWS
-from probes.renders import PATHS
+from probes.chapters.observed.questions import QUESTIONS
+from probes.chapters.prefix import LAWS
+from probes.rendering.renders import PATHS
 
 if TYPE_CHECKING:
-    from probes.scanning.rows import Row
+    from probes.results.rows import Row
 
 Value = str | int | bool | None
 Type = Literal["text", "integer", "boolean"]
@@ -62,4 +62,4 @@ def flat(row: Row) -> dict[str, Value]:
     found |= summary.caps or {}
     found |= {f"observed:{question}": answer for question, answer in summary.observed.items()}
     found |= {f"law:{law}": holds for law, holds in summary.laws.items()}
-    return found
+    return {name: found[name] for name in COLUMNS}

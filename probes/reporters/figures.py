@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from probes.scanning.tally import Tally
+    from probes.results.tally import Tally
 
 FAMILIES = 15
 

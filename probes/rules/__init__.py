@@ -7,9 +7,9 @@ import pkgutil
 from functools import cache
 from typing import TYPE_CHECKING
 
+from probes.chapters.stop import has_data
 from probes.report import Finding, NotEvaluated
 from probes.rules.base import CODE, Facts, Hit, Rule, finding, severity_of
-from probes.stop_sets import has_data
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from jinjarun.sources import Source, TokenData
-    from probes.renders import EvidenceBook, Renders
+    from probes.rendering.renders import EvidenceBook, Renders
     from probes.report import Contract, EngineStatus, Observation, Prefix, Shape, Stop, TokensChapter
-    from probes.rules.looking import Look
+    from probes.rules.view import Look
 
 CODE = re.compile(r"(SY|RL|CT|TL|RS|PK|PS|ST|TR|PT|SC)([0-3])(\d\d)")
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)+")
@@ -49,7 +49,7 @@ class Facts:
     @cached_property
     def look(self) -> Look:
         """The template as rules ask it, path by path."""
-        from probes.rules.looking import Look  # noqa: PLC0415
+        from probes.rules.view import Look  # noqa: PLC0415
 
         return Look(self)
 

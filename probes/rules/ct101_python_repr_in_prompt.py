@@ -18,16 +18,16 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from probes import canaries
-from probes.judging import prints_nothing_as_text
+from probes.chats import canaries
+from probes.rendering.outcomes import prints_nothing_as_text
 from probes.rules.base import Hit, Rule
-from probes.rules.looking import fates
+from probes.rules.view import fates
 
 if TYPE_CHECKING:
-    from probes.canaries import Form
-    from probes.chats import Chat
+    from probes.chats.canaries import Form
+    from probes.chats.named import Chat
     from probes.rules.base import Facts
-    from probes.rules.looking import Asked, Look
+    from probes.rules.view import Asked, Look
 
 VALUES: dict[str, Any] = {"gate_48211": True, "fence_48212": None, "path_48213": {"pond_48214": ["newt_48215", "eft"]}}
 """Arguments that JSON and Python write differently."""

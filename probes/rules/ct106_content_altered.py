@@ -18,18 +18,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from probes import canaries
-from probes.canaries import say
+from probes.chats import canaries
+from probes.chats.canaries import say
 from probes.rules.base import Hit, Rule
-from probes.rules.looking import fates
+from probes.rules.view import fates
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from probes.canaries import Form
-    from probes.chats import Chat
+    from probes.chats.canaries import Form
+    from probes.chats.named import Chat
     from probes.rules.base import Facts
-    from probes.rules.looking import Asked, Look
+    from probes.rules.view import Asked, Look
 
 BEFORE, AFTER = "the knot of 48231", "the godwit of 48232"
 ODD = f"{BEFORE}:\n\t<b>a & \"b\"</b> isn't 'c' \\d {{x}}\n\n- É你好🙂 100% {AFTER}"

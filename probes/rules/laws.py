@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from probes.prefix import asker
+from probes.chapters.prefix import asker
 from probes.rules.base import Hit
 
 if TYPE_CHECKING:

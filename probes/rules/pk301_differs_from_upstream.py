@@ -18,8 +18,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from probes.chats import CHATS
-from probes.renders import LLAMA_RAW, LLAMA_SERVER, RAW, Renders
+from probes.chats.named import CHATS
+from probes.rendering.renders import LLAMA_RAW, LLAMA_SERVER, RAW, Renders
 from probes.rules.base import Hit, Rule
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jinjarun.sources.source import DEFAULT
-from probes.renders import APPLY, LLAMA_SERVER
+from probes.rendering.renders import APPLY, LLAMA_SERVER
 from probes.rules.base import Hit, Rule
 
 if TYPE_CHECKING:

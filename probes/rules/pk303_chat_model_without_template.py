@@ -20,7 +20,7 @@ import re
 from typing import TYPE_CHECKING
 
 from jinjarun.errors import quote
-from probes.renders import APPLY, LLAMA_SERVER
+from probes.rendering.renders import APPLY, LLAMA_SERVER
 from probes.rules.base import Hit, Rule
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jinjarun.sequences import common_prefix
-from probes import canaries
-from probes.prefix import asker
+from probes.chapters.prefix import asker
+from probes.chats import canaries
 from probes.rules.base import Hit, Rule
 from probes.rules.laws import broken_laws
 

@@ -19,8 +19,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from probes import canaries
-from probes.renders import LLAMA_RAW, PATHS, RAW
+from probes.chats import canaries
+from probes.rendering.renders import LLAMA_RAW, PATHS, RAW
 from probes.rules.base import Hit, Rule
 from probes.rules.laws import broken, cause_of
 

@@ -21,15 +21,15 @@ from typing import TYPE_CHECKING
 
 from jinjarun.errors import quote
 from jinjarun.sequences import common_prefix
-from probes import canaries
-from probes.chats import CHATS
-from probes.renders import APPLY, LLAMA_RAW, LLAMA_SERVER, RAW
+from probes.chats import canaries
+from probes.chats.named import CHATS
+from probes.rendering.renders import APPLY, LLAMA_RAW, LLAMA_SERVER, RAW
 from probes.rules.base import Hit, Rule
-from probes.rules.looking import fates
+from probes.rules.view import fates
 
 if TYPE_CHECKING:
-    from probes.chats import Chat
-    from probes.renders import Outcome
+    from probes.chats.named import Chat
+    from probes.rendering.renders import Outcome
     from probes.rules.base import Facts
 
 CONTEXT = 25

@@ -18,8 +18,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jinjarun.errors import quote
-from probes import canaries
-from probes.canaries import say
+from probes.chats import canaries
+from probes.chats.canaries import say
 from probes.rules.base import Hit, Rule
 
 if TYPE_CHECKING:

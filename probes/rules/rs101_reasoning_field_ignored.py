@@ -19,18 +19,18 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from probes import canaries
-from probes.canaries import REASONING_FIELDS, say
-from probes.renders import LLAMA_RAW, LLAMA_SERVER
+from probes.chats import canaries
+from probes.chats.canaries import REASONING_FIELDS, say
+from probes.rendering.renders import LLAMA_RAW, LLAMA_SERVER
 from probes.rules.base import Hit, Rule
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from probes.canaries import Form
-    from probes.chats import Chat
+    from probes.chats.canaries import Form
+    from probes.chats.named import Chat
     from probes.rules.base import Facts
-    from probes.rules.looking import Asked, Look
+    from probes.rules.view import Asked, Look
 
 MARK = re.compile(
     r"<[|/]?(?:think|thinking|thought|reasoning)\b[^<>\n]*>|\[/?THINK\]|<\|channel\|?>(?:analysis|thought)"

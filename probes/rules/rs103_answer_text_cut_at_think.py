@@ -18,13 +18,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from probes import canaries
-from probes.canaries import say
+from probes.chats import canaries
+from probes.chats.canaries import say
 from probes.rules.base import Hit, Rule
 
 if TYPE_CHECKING:
-    from probes.canaries import Form
-    from probes.chats import Chat
+    from probes.chats.canaries import Form
+    from probes.chats.named import Chat
     from probes.rules.base import Facts
 
 TAG = re.compile(r"</(?:think|thinking|thought|reasoning)>|\[/THINK\]|◁/think▷")

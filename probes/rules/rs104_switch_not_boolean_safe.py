@@ -17,14 +17,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from probes import canaries
+from probes.chats import canaries
 from probes.rules.base import Hit, Rule
 
 if TYPE_CHECKING:
-    from probes.canaries import Form
-    from probes.chats import Chat
+    from probes.chats.canaries import Form
+    from probes.chats.named import Chat
     from probes.rules.base import Facts
-    from probes.rules.looking import Look
+    from probes.rules.view import Look
 
 MOST_SWITCHES = 3
 STAND_INS: dict[str, Any] = {"the string 'false'": "false", "the number 0": 0}

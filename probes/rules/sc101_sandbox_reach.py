@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 
 from jinjarun.errors import SandboxViolation, quote
 from jinjarun.syntax.nodes import Const, Filter, GetAttr, GetItem, Node
-from probes.chats import CHATS
-from probes.renders import LLAMA_RAW, PATHS, RAW
+from probes.chats.named import CHATS
+from probes.rendering.renders import LLAMA_RAW, PATHS, RAW
 from probes.rules.base import Hit, Rule
 from probes.rules.tree import nodes
 

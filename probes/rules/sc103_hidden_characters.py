@@ -19,7 +19,7 @@ import re
 import unicodedata
 from typing import TYPE_CHECKING
 
-from probes.renders import PATHS
+from probes.rendering.renders import PATHS
 from probes.rules.base import Hit, Rule
 
 if TYPE_CHECKING:

@@ -19,18 +19,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jinjarun.errors import quote
-from probes import canaries
-from probes.canaries import say
-from probes.endings import markers_in
+from probes.chapters.endings import markers_in
+from probes.chats import canaries
+from probes.chats.canaries import say
 from probes.rules.base import Hit, Rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from probes.canaries import Form
-    from probes.chats import Chat
+    from probes.chats.canaries import Form
+    from probes.chats.named import Chat
     from probes.rules.base import Facts
-    from probes.rules.looking import Asked
+    from probes.rules.view import Asked
 
 FORGED = "the stilt of 48221"
 

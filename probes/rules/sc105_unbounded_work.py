@@ -18,15 +18,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jinjarun.errors import JinjarunError, LimitExceeded, quote
-from probes import canaries
-from probes.canaries import say
-from probes.chats import CHATS
-from probes.renders import LLAMA_RAW, PATHS, RAW, dialect_of
+from probes.chats import canaries
+from probes.chats.canaries import say
+from probes.chats.named import CHATS
+from probes.rendering.renders import LLAMA_RAW, PATHS, RAW, dialect_of
 from probes.rules.base import Hit, Rule
 
 if TYPE_CHECKING:
-    from probes.canaries import Form
-    from probes.chats import Chat
+    from probes.chats.canaries import Form
+    from probes.chats.named import Chat
     from probes.rules.base import Facts
 
 TURNS = (8, 16, 32)

@@ -17,14 +17,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from probes import canaries
-from probes.renders import LLAMA_RAW, RAW, dialect_of
+from probes.chats import canaries
+from probes.rendering.renders import LLAMA_RAW, RAW, dialect_of
 from probes.rules.base import Hit, Rule
 
 if TYPE_CHECKING:
-    from probes.chats import Chat
+    from probes.chats.named import Chat
     from probes.rules.base import Facts
-    from probes.rules.looking import Asked
+    from probes.rules.view import Asked
 
 BOS = "<bos-48261>"
 

@@ -21,9 +21,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jinjarun.errors import quote
-from probes.renders import APPLY, LLAMA_SERVER
+from probes.chapters.tokens import UndeclaredStop, undeclared_stops
+from probes.rendering.renders import APPLY, LLAMA_SERVER
 from probes.rules.base import Hit, Rule
-from probes.tokens import UndeclaredStop, undeclared_stops
 
 if TYPE_CHECKING:
     from probes.rules.base import Facts

@@ -21,9 +21,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jinjarun.errors import quote
-from probes.renders import APPLY, LLAMA_SERVER
+from probes.chapters.tokens import UnknownMarker, unknown_markers
+from probes.rendering.renders import APPLY, LLAMA_SERVER
 from probes.rules.base import Hit, Rule
-from probes.tokens import UnknownMarker, unknown_markers
 
 if TYPE_CHECKING:
     from probes.report import Severity

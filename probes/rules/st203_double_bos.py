@@ -19,10 +19,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from probes.chats import conversation
-from probes.renders import LLAMA_RAW, RAW
+from probes.chapters.tokens import APPLIED, SERVER, SERVER_TEXT, TEXT_THEN_TOKENIZE, double_bos
+from probes.chats.named import conversation
+from probes.rendering.renders import LLAMA_RAW, RAW
 from probes.rules.base import Hit, Rule
-from probes.tokens import APPLIED, SERVER, SERVER_TEXT, TEXT_THEN_TOKENIZE, double_bos
 
 if TYPE_CHECKING:
     from probes.rules.base import Facts

@@ -18,9 +18,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jinjarun.errors import quote
-from probes.renders import APPLY, LLAMA_RAW, RAW
+from probes.chapters.tokens import NullToken, null_tokens
+from probes.rendering.renders import APPLY, LLAMA_RAW, RAW
 from probes.rules.base import Hit, Rule
-from probes.tokens import NullToken, null_tokens
 
 if TYPE_CHECKING:
     from probes.report import Severity

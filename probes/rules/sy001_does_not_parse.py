@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from jinjarun.errors import JinjarunError, TemplateSyntaxError, quote
 from jinjarun.sources.not_a_template import not_a_template
-from probes.renders import APPLY, LLAMA_RAW, LLAMA_SERVER, RAW
+from probes.rendering.renders import APPLY, LLAMA_RAW, LLAMA_SERVER, RAW
 from probes.rules.base import Hit, Rule
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jinjarun.sources.not_a_template import not_a_template
-from probes.renders import PATHS
+from probes.rendering.renders import PATHS
 from probes.rules.base import Hit, Rule
 
 if TYPE_CHECKING:

@@ -16,13 +16,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jinjarun.sources.not_a_template import not_a_template
-from probes import canaries
-from probes.canaries import USUAL
-from probes.renders import LLAMA_RAW, PATHS, RAW
+from probes.chats import canaries
+from probes.chats.canaries import USUAL
+from probes.rendering.renders import LLAMA_RAW, PATHS, RAW
 from probes.rules.base import Hit, Rule
 
 if TYPE_CHECKING:
-    from probes.chats import Chat
+    from probes.chats.named import Chat
     from probes.rules.base import Facts
 
 

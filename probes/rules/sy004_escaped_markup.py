@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from jinjarun.errors import quote
 from jinjarun.syntax.nodes import Const, Data
-from probes.renders import PATHS
+from probes.rendering.renders import PATHS
 from probes.rules.base import Hit, Rule
 from probes.rules.tree import nodes
 

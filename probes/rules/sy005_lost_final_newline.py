@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from jinjarun.errors import quote
 from jinjarun.syntax.nodes import Data, Template
-from probes import canaries
+from probes.chats import canaries
 from probes.rules.base import Hit, Rule
 from probes.rules.tree import tree_of
 

@@ -16,13 +16,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from probes import canaries
+from probes.chats import canaries
 from probes.rules.base import Hit, Rule
-from probes.rules.looking import Asked
+from probes.rules.view import Asked
 
 if TYPE_CHECKING:
     from probes.rules.base import Facts
-    from probes.rules.looking import Look
+    from probes.rules.view import Look
 
 
 def check(facts: Facts) -> list[Hit]:

@@ -19,9 +19,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jinjarun.errors import quote
-from probes import canaries
+from probes.chats import canaries
 from probes.rules.base import Hit, Rule
-from probes.rules.looking import fates
+from probes.rules.view import fates
 
 if TYPE_CHECKING:
     from probes.rules.base import Facts

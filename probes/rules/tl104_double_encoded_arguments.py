@@ -16,13 +16,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from probes import canaries
-from probes.judging import argument_style
+from probes.chats import canaries
+from probes.rendering.outcomes import argument_style
 from probes.rules.base import Hit, Rule
 
 if TYPE_CHECKING:
     from probes.rules.base import Facts
-    from probes.rules.looking import Asked
+    from probes.rules.view import Asked
 
 
 def check(facts: Facts) -> list[Hit]:

@@ -17,14 +17,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from probes import canaries
-from probes.judging import argument_style
+from probes.chats import canaries
+from probes.rendering.outcomes import argument_style
 from probes.rules.base import Hit, Rule
 from probes.rules.tl104_double_encoded_arguments import is_quoted
 
 if TYPE_CHECKING:
     from probes.rules.base import Facts
-    from probes.rules.looking import Asked
+    from probes.rules.view import Asked
 
 
 def check(facts: Facts) -> list[Hit]:

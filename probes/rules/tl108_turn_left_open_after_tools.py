@@ -18,14 +18,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from probes import canaries
-from probes.canaries import say
+from probes.chats import canaries
+from probes.chats.canaries import say
 from probes.rules.base import Hit, Rule
 
 if TYPE_CHECKING:
     from probes.report import Shape
     from probes.rules.base import Facts
-    from probes.rules.looking import Asked, Look
+    from probes.rules.view import Asked, Look
 
 
 def check(facts: Facts) -> list[Hit]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from probes import canaries
+from probes.chats import canaries
 from probes.rules.base import Hit, Rule
 
 if TYPE_CHECKING:

@@ -18,15 +18,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jinjarun.errors import quote
-from probes import canaries
+from probes.chats import canaries
 from probes.rules.base import Hit, Rule
-from probes.rules.looking import fates
+from probes.rules.view import fates
 
 if TYPE_CHECKING:
-    from probes.canaries import Form
-    from probes.chats import Chat
+    from probes.chats.canaries import Form
+    from probes.chats.named import Chat
     from probes.rules.base import Facts
-    from probes.rules.looking import Asked
+    from probes.rules.view import Asked
 
 
 def check(facts: Facts) -> list[Hit]:

@@ -19,16 +19,16 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from jinjarun.errors import quote
-from probes import canaries
-from probes.canaries import say
+from probes.chats import canaries
+from probes.chats.canaries import say
 from probes.rules.base import Hit, Rule
-from probes.rules.looking import fates
+from probes.rules.view import fates
 
 if TYPE_CHECKING:
-    from probes.canaries import Form
-    from probes.chats import Chat, Tool
+    from probes.chats.canaries import Form
+    from probes.chats.named import Chat, Tool
     from probes.rules.base import Facts
-    from probes.rules.looking import Look
+    from probes.rules.view import Look
 
 FORMS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "enum": ({"type": "string", "enum": ["teal_48241", "smew_48242"]}, ("teal_48241", "smew_48242")),

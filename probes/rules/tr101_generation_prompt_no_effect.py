@@ -17,14 +17,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from probes import canaries
-from probes.endings import markers_in
-from probes.renders import LLAMA_SERVER
+from probes.chapters.endings import markers_in
+from probes.chats import canaries
+from probes.rendering.renders import LLAMA_SERVER
 from probes.rules.base import Hit, Rule
 
 if TYPE_CHECKING:
-    from probes.canaries import Form
-    from probes.chats import Chat
+    from probes.chats.canaries import Form
+    from probes.chats.named import Chat
     from probes.report import Severity
     from probes.rules.base import Facts
 

@@ -19,19 +19,19 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from jinjarun.errors import JinjarunError
-from probes import canaries
-from probes.canaries import say
-from probes.endings import markers_in
-from probes.renders import RAW
+from probes.chapters.endings import markers_in
+from probes.chats import canaries
+from probes.chats.canaries import say
+from probes.rendering.renders import RAW
 from probes.rules.base import Hit, Rule
-from probes.rules.looking import Asked
+from probes.rules.view import Asked
 
 if TYPE_CHECKING:
     from jinjarun.template import Rendered
-    from probes.canaries import Form
-    from probes.chats import Chat
+    from probes.chats.canaries import Form
+    from probes.chats.named import Chat
     from probes.rules.base import Facts
-    from probes.rules.looking import Look
+    from probes.rules.view import Look
 
 TAG = re.compile(r"\{%[-+]?\s*generation\b")
 EOS = "{{ eos_token }}"

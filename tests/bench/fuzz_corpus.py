@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from probes.fuzzing import fuzz
+from probes.fuzzer.fuzz import fuzz
 from probes.laws import LAWS
 from tests.bench.rules_over_corpus import filled
 

@@ -13,7 +13,7 @@ import time
 from typing import Any
 
 from jinjarun.template import Template
-from probes.fuzzing import _Hunt
+from probes.fuzzer.fuzz import _Hunt
 from probes.laws import LAWS, Subject
 from tests.bench.planted import family
 

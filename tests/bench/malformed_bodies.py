@@ -21,7 +21,7 @@ from jinjarun.errors import JinjarunError
 from jinjarun.limits import Limits
 from jinjarun.serving import server_json
 from jinjarun.serving.llama_server import LlamaServer
-from probes.paths import Setting, llama_server
+from probes.rendering.paths import Setting, llama_server
 from tests.malformed import malformed_bodies
 from tests.probes.running import Reply, Running, of_family
 

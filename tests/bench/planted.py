@@ -14,8 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from probes.families import corpus_folder
-from probes.fuzzing import FuzzReport, fuzz
+from probes.chats.corpus import corpus_folder
+from probes.fuzzer.fuzz import FuzzReport, fuzz
 
 ROWS: list[dict[str, str]] = json.loads(
     (Path(__file__).parents[1] / "probes" / "planted.json").read_text(encoding="utf-8")

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from jinjarun.serving.kept import kept_caps, kept_template
-from probes.probing import Depth, probe
+from probes.prober import Depth, probe
 from probes.report import ProbeReport
 from tests.bench.compile_and_render import JINJA, best_of
 from tests.conformance import golden

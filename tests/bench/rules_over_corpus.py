@@ -17,7 +17,7 @@ from typing import Any
 
 from jinjarun.errors import JinjarunError
 from jinjarun.isolation import IsolatedExecutor
-from probes.lint_targets import Options, lint_isolated
+from probes.linter.targets import Options, lint_isolated
 from probes.rules import rules
 from tests.conformance.golden import NO_SHARED, SHARED, have_shared
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from probes.scanning.worker import Answered
+    from probes.scanner.worker import Answered
 
 
 class Here:
@@ -20,7 +20,7 @@ class Here:
         self.calls: list[str] = []
 
     def submit(self, fn: Callable[..., Any], /, *args: Any) -> Future[Any]:
-        from probes.scanning.worker import evaluate  # noqa: PLC0415
+        from probes.scanner.worker import evaluate  # noqa: PLC0415
 
         self.calls.append(args[0])
         future: Future[Any] = Future()
@@ -56,7 +56,7 @@ class Closed:
 
 def killed_once(template: str, depth: str, mark: str) -> Answered:
     """Kills its worker the first time, and answers the second time."""
-    from probes.scanning.worker import evaluate  # noqa: PLC0415
+    from probes.scanner.worker import evaluate  # noqa: PLC0415
 
     try:
         os.stat(mark)

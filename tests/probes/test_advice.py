@@ -8,7 +8,7 @@ import pytest
 
 from jinjarun.sources import open_source
 from probes import probe
-from probes.families import corpus_folder
+from probes.chats.corpus import corpus_folder
 from probes.report import ServingAdvice
 from probes.reporters.text import report_text
 from tests.families import WITH_TEMPLATE

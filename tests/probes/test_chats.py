@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from probes.chats import CHATS, conversation, conversation_named
+from probes.chats.named import CHATS, conversation, conversation_named
 from tests.conformance.golden import NO_SHARED, have_shared, suite
 
 

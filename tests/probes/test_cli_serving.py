@@ -185,8 +185,8 @@ def test_a_missing_extra_says_how_to_install_it(run: Run, monkeypatch: pytest.Mo
             raise ImportError(name)
         return real(name, *rest)
 
-    monkeypatch.delitem(sys.modules, "probes.server", raising=False)
-    monkeypatch.delattr("probes.server", raising=False)
+    monkeypatch.delitem(sys.modules, "probes.serve.app", raising=False)
+    monkeypatch.delattr("probes.serve.app", raising=False)
     monkeypatch.setattr(builtins, "__import__", without_starlette)
     code, _, errors = run("serve", "family:flat")
     assert code == 2

@@ -12,9 +12,9 @@ import pytest
 import probes
 from jinjarun.limits import Limits
 from jinjarun.sources import Token, TokenData
-from probes.comparing import EXAMPLES, TemplateComparison, compare_templates
-from probes.renders import PATHS
-from probes.template_changes import TemplateChange, flat
+from probes.comparison.engines import EXAMPLES, TemplateComparison, compare_templates
+from probes.comparison.reports import TemplateChange, flat
+from probes.rendering.renders import PATHS
 from tests.probes.conftest import Run
 
 CHATML = (

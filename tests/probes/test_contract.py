@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from probes.contract import contract
-from probes.evidence import observe
-from probes.probing import probe
-from probes.renders import EvidenceBook, Renders
+from probes.chapters.contract import contract
+from probes.chapters.observed.questions import observe
+from probes.chapters.variables import assigned_names, caller_variables, compared_strings
+from probes.prober import probe
+from probes.rendering.renders import EvidenceBook, Renders
 from probes.report import Contract, Variable
-from probes.variables import assigned_names, caller_variables, compared_strings
 from tests.conformance.golden import NO_SHARED, SHARED, have_shared
 from tests.families import family
 from tests.probes.test_evidence import PARTS, PLAIN, REASONING, STRICT, TOOLS

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from jinjarun.errors import InputError, LimitExceeded, SourceError
 from jinjarun.sequences import common_prefix
-from probes import counting
-from probes.counting import CodePoints, counter
-from probes.tokens import tokens_chapter
+from probes.chapters.tokens import tokens_chapter
+from probes.rendering import counting
+from probes.rendering.counting import CodePoints, counter
 from tests.probes.token_files import CHATML, model_folder, opened, tokenizer
 from tests.sources.support import write
 

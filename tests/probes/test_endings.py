@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from probes.endings import Ending, endings, markers_in
-from probes.renders import EvidenceBook, Renders
-from probes.shape import shape
+from probes.chapters.endings import Ending, endings, markers_in
+from probes.chapters.shape import shape
+from probes.rendering.renders import EvidenceBook, Renders
 from tests.families import WITH_TEMPLATE, family
 from tests.probes.token_files import CHATML
 

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from jinjarun.limits import Limits
-from probes import canaries as c
-from probes.chats import CHATS, PROBING, conversation
+from probes.chapters.observed.questions import QUESTIONS, observe
+from probes.chats import canaries as c
+from probes.chats.named import CHATS, PROBING, conversation
 from probes.cli import main
-from probes.evidence import QUESTIONS, observe
-from probes.judging import argument_style, is_dumped
-from probes.renders import APPLY, LLAMA_RAW, LLAMA_SERVER, RAW, EvidenceBook, Renders
+from probes.rendering.outcomes import argument_style, is_dumped
+from probes.rendering.renders import APPLY, LLAMA_RAW, LLAMA_SERVER, RAW, EvidenceBook, Renders
 from probes.report import Observation
 from tests.conformance.golden import NO_SHARED, SHARED, have_shared
 from tests.families import family

@@ -9,10 +9,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from probes.fuzzing import fuzz
+from probes.fuzzer.fuzz import fuzz
 from probes.laws import CODES
-from probes.probing import template_info
-from probes.reporters import FINDING_FORMATS, FORMATS
+from probes.prober import template_info
+from probes.reporters.registry import FINDING_FORMATS, FORMATS
 from probes.reporters.rows import fuzz_row
 from probes.rules import rules
 from tests.bench.planted import family

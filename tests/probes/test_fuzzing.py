@@ -11,7 +11,7 @@ from hypothesis.database import InMemoryExampleDatabase
 from jinjarun import Template
 from jinjarun.limits import Limits
 from probes import cli
-from probes.fuzzing import FuzzReport, fuzz
+from probes.fuzzer.fuzz import FuzzReport, fuzz
 from probes.laws import CODES, LAWS
 from probes.rules import rules
 from tests.bench.planted import ROWS, family, found, planted

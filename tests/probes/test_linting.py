@@ -10,8 +10,7 @@ import pytest
 
 import probes
 from jinjarun.errors import InputError, JinjarunError
-from probes.lint_targets import Options, find_targets, lint_all
-from probes.linting import (
+from probes.linter.lint import (
     LintResult,
     baseline,
     lint,
@@ -19,6 +18,7 @@ from probes.linting import (
     without_baseline,
     without_exemptions,
 )
+from probes.linter.targets import Options, find_targets, lint_all
 from probes.rules import rules
 from tests.probes.conftest import Run
 from tests.probes.token_files import CHATML, gguf_file, model_folder
@@ -126,6 +126,15 @@ def test_what_is_no_baseline(text: str) -> None:
 
 
 # Files and folders
+
+
+def test_a_link_out_of_the_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "secret.jinja").write_text("{{ x }}")
+    (tmp_path / "found").mkdir()
+    (tmp_path / "found" / "a.jinja").symlink_to("../secret.jinja")
+    with pytest.raises(JinjarunError, match="leads out of"):
+        find_targets(str(tmp_path / "found"))
+    assert find_targets(str(tmp_path)), "inside of what was named, it is one of its files"
 
 
 def test_targets_below_a_folder(tmp_path: Path) -> None:

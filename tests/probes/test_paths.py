@@ -9,11 +9,11 @@ import pytest
 from jinjarun.errors import InputError, JinjarunError
 from jinjarun.serving.llama_server import apply_template
 from jinjarun.serving.transformers import apply_chat_template
-from probes.chats import CHATS
-from probes.paths import SERVER_ORIGIN, Setting, answer_on_path
-from probes.remote import as_body
-from probes.renders import APPLY, LLAMA_RAW, LLAMA_SERVER, PATHS, RAW
-from probes.served import from_json, to_json
+from probes.chats.named import CHATS
+from probes.rendering.paths import SERVER_ORIGIN, Setting, answer_on_path
+from probes.rendering.renders import APPLY, LLAMA_RAW, LLAMA_SERVER, PATHS, RAW
+from probes.serve.check import as_body
+from probes.serve.worker import from_json, to_json
 from tests.families import NOW, WITH_TEMPLATE, family
 
 QUESTION: dict[str, Any] = {"messages": [{"role": "user", "content": "Hi"}]}

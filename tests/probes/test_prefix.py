@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from probes import check_prefix_stability, probe
-from probes.counting import counter
-from probes.prefix import LAWS
+from probes.chapters.prefix import LAWS
+from probes.rendering.counting import counter
 from tests.conformance.golden import SHARED
 
 CORPUS = Path(__file__).parents[2] / "corpus"

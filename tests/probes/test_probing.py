@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from probes import probe
-from probes.renders import GIVES_UP_AFTER, Renders
+from probes.rendering.renders import GIVES_UP_AFTER, Renders
 from tests.families import family
 
 ENDLESS = (

@@ -12,9 +12,9 @@ from jinjarun.errors import JinjarunError
 from jinjarun.serving.caps import chat_template_caps
 from jinjarun.serving.llama_server import LlamaServer
 from jinjarun.sources.server import Prompt, RunningServer
-from probes.chats import CHATS
-from probes.remote import Asked, check_server
+from probes.chats.named import CHATS
 from probes.reporters.text import server_text
+from probes.serve.check import Asked, check_server
 from tests.families import NOW, family
 
 

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from probes import probe
-from probes.family import FORMATS, family_of
-from probes.renders import EvidenceBook, Renders
+from probes.chapters.family import FORMATS, family_of
+from probes.chapters.shape import shape
+from probes.chapters.shape.asking import UNKNOWN_BOS, UNKNOWN_EOS
+from probes.rendering.renders import EvidenceBook, Renders
+from probes.rendering.texts import closing, common_end, common_start, document
 from probes.report import Shape
-from probes.shape import shape
-from probes.shape.asking import UNKNOWN_BOS, UNKNOWN_EOS
-from probes.shape.texts import closing, common_end, common_start, document
 from tests.families import family
 
 TEMPLATES = Path(__file__).resolve().parents[3] / "shared" / "corpus" / "templates"

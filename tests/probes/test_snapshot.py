@@ -13,10 +13,10 @@ import probes
 from jinjarun.dialects import dialect_named
 from jinjarun.errors import SourceError, TemplateSyntaxError
 from jinjarun.sources import open_source
-from probes.chats import CHATS, conversation
-from probes.families import corpus_folder
-from probes.renders import PATHS, Renders
-from probes.snapshot import Snapshot, changes, keep, read_snapshot, snapshot, snapshot_file
+from probes.chats.corpus import corpus_folder
+from probes.chats.named import CHATS, conversation
+from probes.comparison.snapshot import Snapshot, changes, keep, read_snapshot, snapshot, snapshot_file
+from probes.rendering.renders import PATHS, Renders
 from tests.families import WITH_TEMPLATE, family
 from tests.probes.conftest import Run
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from jinjarun.sources import open_source
+from probes.chapters.tokens import stop_chapter
 from probes.report import Stop
-from probes.tokens import stop_chapter
 from tests.probes.token_files import rendering
 
 CONFIGS = Path(__file__).parents[3] / "shared" / "corpus" / "configs"

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from probes import cli
+from probes.chapters.stop import EOG_TEXTS
 from probes.report import ProbeReport, Stop, TokensChapter
 from probes.rules import rules
-from probes.stop_sets import EOG_TEXTS
 
 TEXT = (Path(__file__).parents[2] / "docs" / "symptoms.md").read_text(encoding="utf-8")
 

@@ -8,16 +8,8 @@ import pytest
 
 from jinjarun.errors import SourceError
 from jinjarun.sources import Token, TokenData, open_source
-from probes.probing import probe
-from probes.renders import EvidenceBook, Renders
-from probes.report import TokensChapter
-from probes.rules.base import Facts, Hit
-from probes.rules.st201_stop_token_not_declared import RULE as ST201
-from probes.rules.st202_marker_not_in_vocabulary import RULE as ST202
-from probes.rules.st203_double_bos import RULE as ST203
-from probes.rules.st204_null_special_token import RULE as ST204
-from probes.stop_sets import end_of_generation, stop_sets
-from probes.tokens import (
+from probes.chapters.stop import end_of_generation, stop_sets
+from probes.chapters.tokens import (
     APPLIED,
     BOS_PATHS,
     SERVER,
@@ -31,6 +23,14 @@ from probes.tokens import (
     undeclared_stops,
     unknown_markers,
 )
+from probes.prober import probe
+from probes.rendering.renders import EvidenceBook, Renders
+from probes.report import TokensChapter
+from probes.rules.base import Facts, Hit
+from probes.rules.st201_stop_token_not_declared import RULE as ST201
+from probes.rules.st202_marker_not_in_vocabulary import RULE as ST202
+from probes.rules.st203_double_bos import RULE as ST203
+from probes.rules.st204_null_special_token import RULE as ST204
 from tests.probes.token_files import CHATML, INST, SPECIAL, gguf_file, model_folder, opened, rendering
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from jinjarun.sources import open_source
-from probes.renders import Renders
+from probes.rendering.renders import Renders
 from tests.sources.support import write
 
 if TYPE_CHECKING:

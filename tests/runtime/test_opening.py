@@ -4,7 +4,7 @@ import pytest
 
 from jinjarun.errors import JinjarunError
 from jinjarun.template import Rendered, Template
-from probes.chats import CHATS
+from probes.chats.named import CHATS
 from tests.families import DIALECTS, WITH_TEMPLATE, family
 
 VALUES = (True, None, False)

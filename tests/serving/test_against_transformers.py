@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from jinjarun.errors import JinjarunError
 from jinjarun.serving.transformers import apply_chat_template, explain_chat_template
-from probes.chats import CHATS, conversation
+from probes.chats.named import CHATS, conversation
 from tests.conformance.golden import NO_SHARED, SHARED, have_shared
 from tests.families import NOW, WITH_TEMPLATE, family
 from tests.serving import tool_functions

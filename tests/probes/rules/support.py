@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from jinjarun.sources import open_source
-from probes.linting import LintResult, lint
+from probes.linter.lint import LintResult, lint
 from tests.probes.token_files import CHATML, SPECIAL, model_folder, opened
 
 if TYPE_CHECKING:

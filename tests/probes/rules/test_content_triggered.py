@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from probes.linting import lint
+from probes.linter.lint import lint
 from probes.report import Finding
 
 LOOP = "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}BODY<|end|>\n{% endfor %}"

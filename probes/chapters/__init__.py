@@ -1,0 +1,1 @@
+"""The chapters of a report, one module or package each."""

@@ -1,0 +1,1 @@
+"""The chapter `observed`: questions, and the answer of each path."""

@@ -1,0 +1,175 @@
+"""`jinjarun scan`: its options, its files, and what it ends with."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from jinjarun.errors import InputError
+from probes.commands import Command
+from probes.commands.output import CLEAN, FINDING, INTERRUPTED, complain, tell
+from probes.scanner.running import Lines, Progress, Stoppable, whole_file
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+
+    from probes.reporters.formats import Format, Out
+    from probes.results.rows import Row
+    from probes.results.tally import Tally
+    from probes.scanner.scan import Submits
+
+DASK = "dask://"
+BEFORE = ".before"
+"""What a resumed scan calls the file that it goes on from, until it has written all of it anew."""
+
+EPILOG = """\
+PATH is a folder, a file that may hold a template, a repository in the local
+Hugging Face cache (org/name), hf-cache for all of that cache, JSON Lines or
+Parquet of records with id and tokenizer_config, or - for standard input: a
+path or a record on each line.
+"""
+
+
+def add_options(added: argparse.ArgumentParser) -> None:
+    from probes.reporters.registry import FORMATS
+
+    added.epilog = EPILOG
+    added.add_argument("path", metavar="PATH", nargs="+", help="what to look through, see below")
+    added.add_argument("--jobs", type=int, metavar="N", help="templates probed at a time (default: one a CPU core)")
+    added.add_argument("--depth", choices=("quick", "full"), default="full", help="quick: only engines and caps")
+    added.add_argument("--limit", type=int, metavar="N", help="end after N rows")
+    added.add_argument(
+        "--follow-symlinks", action="store_true", help="also follow links to folders, and links that leave the folder"
+    )
+    added.add_argument("--cache", metavar="DIR", help="keep answers there, and use those that are there")
+    added.add_argument("--resume", action="store_true", help="go on with a scan that was cut off; needs the same --out")
+    added.add_argument("--executor", metavar="URL", help="dask://host:port: have templates probed by that cluster")
+    added.add_argument("--format", choices=FORMATS, metavar="NAME", help=f"one of: {', '.join(FORMATS)}")
+    added.add_argument("--out", metavar="FILE", help="write there; its ending chooses the format")
+    added.add_argument(
+        "--fail-on",
+        choices=("error", "warning", "never"),
+        default="error",
+        help="exit with 1 for findings of this severity or worse (default error)",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Exit code 1 for a finding, as `--fail-on` says, or a file that cannot be read; 130 after Ctrl-C."""
+    from probes.reporters.registry import chosen_format
+    from probes.scanner.scan import scan
+    from probes.scanner.walk import count
+
+    made = chosen_format("json" if args.json else args.format, args.out)
+    with contextlib.ExitStack() as open_now:
+        executor = None if args.executor is None else open_now.enter_context(dask_executor(args.executor))
+        known = open_now.enter_context(earlier_rows(args, made)) if args.resume else ()
+        rows = Stoppable(
+            scan(
+                args.path,
+                executor=executor,
+                jobs=args.jobs,
+                depth=args.depth,
+                limit=args.limit,
+                follow_symlinks=args.follow_symlinks,
+                cache=args.cache,
+                known=known,
+                stdin=sys.stdin.buffer if sys.stdin is not None else None,
+            )
+        )
+        watched: Iterator[Row] = iter(rows)
+        if sys.stderr is not None and sys.stderr.isatty():
+            total = count(args.path, follow_symlinks=args.follow_symlinks)
+            total = total if args.limit is None or total is None else min(total, args.limit)
+            watched = Progress(sys.stderr, total).watching(watched)
+        out = open_now.enter_context(output(args.out, made))
+        tally = made.write(watched, out)
+    if rows.stopped:
+        complain("stopped; what is done is kept", INTERRUPTED)
+        return INTERRUPTED
+    if args.resume and args.out is not None:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(args.out + BEFORE)
+    if args.out is not None:
+        from probes.reporters.figures import headline
+
+        tell([f"{args.out}: {headline(tally)}"])
+    return exit_code(tally, args.fail_on)
+
+
+def exit_code(tally: Tally, fail_on: str) -> int:
+    severities = {"error": ("error",), "warning": ("error", "warning"), "never": ()}[fail_on]
+    found = any(tally.in_templates["severity", severity] for severity in severities)
+    return FINDING if found or (severities and tally.statuses["error"]) else CLEAN
+
+
+@contextlib.contextmanager
+def output(path: str | None, made: Format) -> Iterator[Out]:
+    if path is None:
+        yield sys.stdout.buffer
+    elif made.lines:
+        lines = Lines(path)
+        try:
+            yield lines
+        finally:
+            lines.close()
+    else:
+        with whole_file(path) as file:
+            yield file
+
+
+@contextlib.contextmanager
+def earlier_rows(args: argparse.Namespace, made: Format) -> Iterator[Iterator[Row] | tuple[()]]:
+    """The rows of the file that was cut off. It is kept beside the new one until that has all rows."""
+    if args.cache is not None:
+        yield ()
+        return
+    if args.out is None or made.name != "jsonl":
+        raise InputError("--resume needs --cache, or --out with a .jsonl file", path="--resume")
+    from probes.reporters.jsonl import read
+
+    before = args.out + BEFORE
+    if os.path.exists(args.out):
+        if os.path.exists(before):
+            append_rows(args.out, before)
+        else:
+            os.replace(args.out, before)
+    if not os.path.exists(before):
+        yield ()
+        return
+    with open(before, "rb") as file:
+        yield read(file)
+
+
+def append_rows(source: str, target: str) -> None:
+    """A resumed scan was cut off as well: its rows join those that it went on from."""
+    from probes.reporters.jsonl import read
+
+    with open(source, "rb") as rows, open(target, "ab") as file:
+        file.write(b"\n")
+        for row in read(rows):
+            file.write(f"{row.to_json()}\n".encode())
+
+
+@contextlib.contextmanager
+def dask_executor(url: str) -> Iterator[Submits]:
+    """`dask://host:port`, the address of a Dask scheduler."""
+    if not url.startswith(DASK):
+        raise InputError(f"{url}: is no executor; give {DASK}host:port", path="--executor")
+    try:
+        from distributed import Client
+    except ImportError:
+        raise InputError("a Dask cluster needs distributed: pip install 'jinjarun[dask]'", path="--executor") from None
+    try:
+        connect: Any = Client  # its signature has no types, and it may not be installed where types are checked
+        client = connect("tcp://" + url.removeprefix(DASK), timeout="10s")
+    except (OSError, ValueError) as error:
+        raise InputError(f"{url}: no scheduler answers ({error})", path="--executor") from None
+    with client:
+        yield client.get_executor(pure=False)
+
+
+COMMAND = Command("probe every template of many files, each distinct one once", run, add_options, 0)

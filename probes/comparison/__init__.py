@@ -1,0 +1,1 @@
+"""What differs: between paths, between two templates, and from a snapshot."""

@@ -1,0 +1,1 @@
+"""`fuzz`: generated conversations, and the laws that they break."""

@@ -1,0 +1,1 @@
+"""`lint`: the rules over files and folders."""

@@ -1,0 +1,1 @@
+"""Rows and tallies: what reporters write and a scan counts."""

@@ -1,0 +1,142 @@
+"""What is asked of each template, in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import sys
+import zlib
+from base64 import b64encode
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from jinjarun.errors import JinjarunError
+from jinjarun.isolation import IsolatedExecutor
+from jinjarun.template import Template
+from probes.chats.named import CHATS
+from probes.prober import probe
+from probes.report import FROZEN_NOW
+from probes.results.rows import limited, summarise
+
+if TYPE_CHECKING:
+    from probes.prober import Depth
+
+TIMEOUT_SECONDS = 60.0
+CPU_SECONDS = 10
+MEMORY_BYTES = 500_000_000
+
+SHOWN = ("system-user", "call-object-args", "parallel-calls", "reasoning-tool-turn", "call-answered")
+"""The conversations whose renders are kept with the origin of every character."""
+SHOWN_CHARACTERS = 20_000
+
+
+class Answered(TypedDict):
+    """`summary` is that of a row; `limited` says why nothing is known, else null; `detail` is base64 of the zlib
+    compressed JSON of `Detail`."""
+
+    summary: dict[str, Any]
+    limited: str | None
+    detail: str
+
+
+class Render(TypedDict):
+    """A prompt in parts of one origin each: `[text, origin]`, origin null where the template wrote it."""
+
+    conversation: str
+    engine: str
+    error: str | None
+    parts: list[tuple[str, str | None]]
+
+
+class Detail(TypedDict):
+    """All that is known of a template: `report` is a `ProbeReport` as JSON."""
+
+    source: str
+    report: dict[str, Any]
+    renders: list[Render]
+
+
+def evaluate(template: str, depth: Depth) -> Answered:
+    """Probes one template. Arguments and answer are plain JSON, so that any executor can carry them."""
+    report = probe(template, depth=depth)
+    detail: Detail = {
+        "source": template,
+        "report": report.model_dump(mode="json"),
+        "renders": renders(template) if depth == "full" else [],
+    }
+    return {
+        "summary": summarise(report, depth).model_dump(mode="json"),
+        "limited": limited(report),
+        "detail": b64encode(zlib.compress(json.dumps(detail).encode(), 6)).decode(),
+    }
+
+
+def unpacked(detail: bytes) -> bytes:
+    """The JSON of a `Detail`, of which `Row.detail` gives the compressed form."""
+    return zlib.decompress(detail)
+
+
+def walled(template: str, depth: Depth) -> Answered:
+    """`evaluate` for executors without walls of their own, wherever they run: the walls stand in the process that this
+    is called in."""
+    if sys.platform == "win32":
+        return evaluate(template, depth)
+    return _walls().submit(evaluate, template, depth).result()
+
+
+@cache
+def _walls() -> IsolatedExecutor:
+    return isolated(None)
+
+
+def isolated(jobs: int | None) -> IsolatedExecutor:
+    """Workers for `evaluate`: a template may take fifty times what a real one needs."""
+    return IsolatedExecutor(
+        jobs,
+        timeout_seconds=TIMEOUT_SECONDS,
+        cpu_seconds=CPU_SECONDS,
+        memory_bytes=MEMORY_BYTES,
+        initializer=warm,
+    )
+
+
+def warm() -> None:
+    """Imports all that a probe needs, by making one."""
+    evaluate("{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}", "full")
+
+
+def renders(template: str) -> list[Render]:
+    """Some prompts with the origin of every character: on bare transformers, or where only that loads it llama.cpp."""
+    for dialect in ("transformers", "llama.cpp"):
+        try:
+            compiled = Template(template, dialect)
+        except JinjarunError:
+            continue
+        return [_render(compiled, name) for name in SHOWN]
+    return []
+
+
+def _render(template: Template, name: str) -> Render:
+    chat = CHATS[name]()
+    parts: list[tuple[str, str | None]] = []
+    error = None
+    try:
+        rendered = template.render(
+            chat["messages"],
+            tools=chat.get("tools"),
+            add_generation_prompt=chat.get("add_generation_prompt", True),
+            variables=chat.get("variables"),
+            now=FROZEN_NOW,
+            spans=True,
+        )
+    except JinjarunError as failed:
+        error = str(failed)
+    else:
+        for span in rendered.spans:
+            if span.start >= SHOWN_CHARACTERS:
+                break
+            origin = span.origin if span.is_input else None
+            if parts and parts[-1][1] == origin:
+                parts[-1] = (parts[-1][0] + span.text, origin)
+            else:
+                parts.append((span.text, origin))
+    return {"conversation": name, "engine": template.dialect, "error": error, "parts": parts}
