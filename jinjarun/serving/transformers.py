@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from jinjarun.errors import InputError, RenderError, SourceError, quote
 from jinjarun.limits import Limits
 from jinjarun.serving import reworks
-from jinjarun.serving.kept import Renderer, kept_template
+from jinjarun.serving.cache import Renderer, cached_template
 from jinjarun.serving.python_tools import FunctionFault, function_tool
 from jinjarun.template import Rendered, Span, Template
 
@@ -204,7 +204,7 @@ def explain_chat_template(
         continued = call.mark_final_message(
             chat, continue_final_message if isinstance(continue_final_message, str) else "content", text
         )
-    template = kept_template(text, "transformers", limits if limits is not None else Limits())
+    template = cached_template(text, "transformers", limits if limits is not None else Limits())
     rendered = render(template, context, now=now, spans=spans, generations=return_assistant_tokens_mask)
     prompt = rendered.text if continued is None else call.cut(rendered.text, continued)
     return Applied(prompt, name, tuple(call.reworks), rendered.generations, rendered)

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from jinjarun.limits import Limits
+    from jinjarun.serving.cache import Renderer
     from jinjarun.serving.chat_completions.contents import ContentFormat
     from jinjarun.serving.chat_completions.reworks import Changes
-    from jinjarun.serving.kept import Renderer
     from jinjarun.template import Rendered
 
 CALL_PARAMETERS = frozenset(

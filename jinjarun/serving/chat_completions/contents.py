@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from jinjarun.errors import TemplateSyntaxError
-from jinjarun.serving.kept import kept_template
+from jinjarun.serving.cache import cached_template
 from jinjarun.syntax.nodes import Const, Expr, Filter, GetAttr, GetItem, Name, Slice, Test
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ ContentFormat = Literal["string", "openai"]
 def tree_of(source: str, limits: Limits) -> Node | None:
     """The tree of a template, None where transformers does not load it."""
     try:
-        return kept_template(source, "transformers", limits).tree
+        return cached_template(source, "transformers", limits).tree
     except TemplateSyntaxError:
         return None
 

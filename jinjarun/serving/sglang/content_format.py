@@ -8,8 +8,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from jinjarun.serving.cache import TEMPLATES_CACHED
 from jinjarun.serving.chat_completions.contents import ContentFormat, reads_key, tree_of
-from jinjarun.serving.kept import TEMPLATES_KEPT
 from jinjarun.syntax.nodes import Call, Const, Filter, For, GetAttr, GetItem
 from jinjarun.syntax.search import find_all, walk
 
@@ -24,7 +24,7 @@ ATTRIBUTE_FILTERS = frozenset({"groupby", "map", "rejectattr", "selectattr", "so
 RESULT_KEY = "tool_call_id"
 
 
-@lru_cache(maxsize=TEMPLATES_KEPT)
+@lru_cache(maxsize=TEMPLATES_CACHED)
 def detect_content_format(source: str, limits: Limits) -> ContentFormat:
     """ "string" also where the template does not load. Raises LimitExceeded."""
     if any(word in source for word in MEDIA_WORDS):
@@ -36,7 +36,7 @@ def detect_content_format(source: str, limits: Limits) -> ContentFormat:
     return "openai" if any(reads_key(loop.iterable, MESSAGE_NAMES, "content") for loop in loops) else "string"
 
 
-@lru_cache(maxsize=TEMPLATES_KEPT)
+@lru_cache(maxsize=TEMPLATES_CACHED)
 def may_reorder_tool_results(source: str, limits: Limits) -> bool:
     """Whether the template reads `tool_call_id`: then the server puts results with media in the order of the calls."""
     tree = tree_of(source, limits)

@@ -9,8 +9,8 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from jinjarun.serving.cache import TEMPLATES_CACHED
 from jinjarun.serving.chat_completions.contents import tree_of
-from jinjarun.serving.kept import TEMPLATES_KEPT
 from jinjarun.syntax.nodes import Const, Filter, Name
 from jinjarun.syntax.search import find_all
 
@@ -32,7 +32,7 @@ OFF_BY_DEFAULT = re.compile(
 )
 
 
-@lru_cache(maxsize=TEMPLATES_KEPT)
+@lru_cache(maxsize=TEMPLATES_CACHED)
 def sets_low_effort(source: str, limits: Limits) -> bool:
     def has(*texts: str) -> bool:
         return all(text in source for text in texts)

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from jinjarun.errors import InputError
+    from jinjarun.serving.cache import Renderer
     from jinjarun.serving.chat_completions.contents import ContentFormat
-    from jinjarun.serving.kept import Renderer
     from jinjarun.serving.transformers import Applied
 
 VERSION = "0.5.23"

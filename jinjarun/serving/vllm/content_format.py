@@ -9,8 +9,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from jinjarun.serving.cache import TEMPLATES_CACHED
 from jinjarun.serving.chat_completions.contents import ContentFormat, reads_key, tree_of, variable_of
-from jinjarun.serving.kept import TEMPLATES_KEPT
 from jinjarun.syntax.nodes import Call, Expr, For, GetAttr, Macro, Name, Set
 from jinjarun.syntax.search import find_all
 
@@ -25,7 +25,7 @@ class _NoName(Exception):
     """The detection met a target that is no plain name, and gives up."""
 
 
-@lru_cache(maxsize=TEMPLATES_KEPT)
+@lru_cache(maxsize=TEMPLATES_CACHED)
 def detect_content_format(source: str, limits: Limits) -> ContentFormat:
     """ "string" also where the template does not load. Raises LimitExceeded."""
     tree = tree_of(source, limits)

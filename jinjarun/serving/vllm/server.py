@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from jinjarun.errors import JinjarunError
 from jinjarun.limits import Limits
+from jinjarun.serving.cache import cached_template
 from jinjarun.serving.chat_completions.answers import CALL_PARAMETERS, PromptAnswer, TransformersCall, given_twice
 from jinjarun.serving.chat_completions.errors import engine_text, failed, is_verdict, refused
 from jinjarun.serving.chat_completions.repairs import HOPELESS, REPAIRS, trial_limits, what_helps
 from jinjarun.serving.chat_completions.reworks import Changes
-from jinjarun.serving.kept import kept_template
 from jinjarun.serving.transformers import check_version
 from jinjarun.serving.vllm.content_format import detect_content_format
 from jinjarun.serving.vllm.errors import REFUSALS
@@ -29,8 +29,8 @@ from jinjarun.template import Template
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from jinjarun.serving.cache import Renderer
     from jinjarun.serving.chat_completions.contents import ContentFormat
-    from jinjarun.serving.kept import Renderer
 
 VERSION = "0.33.0"
 TRANSFORMERS = "5.20"
@@ -243,7 +243,7 @@ class VllmServer:
 
     def _read_variables(self, variables: dict[str, Any], source: str, changes: Changes) -> dict[str, Any]:
         """Those that transformers or the template know. Raises as `Template` does."""
-        names = kept_template(source, "transformers", self.limits).names - DROPPED_GLOBALS
+        names = cached_template(source, "transformers", self.limits).names - DROPPED_GLOBALS
         kept = {}
         for name, value in variables.items():
             if name in ("chat_template", "tokenize"):
