@@ -158,7 +158,8 @@ class SourceError(JinjarunError):
 
 
 class WorkerError(JinjarunError):
-    """A worker process gave no answer. `details`: `reason`, one of "timeout", "memory", "cpu", "crash", "protocol"."""
+    """A worker process gave no answer. `details`: `reason`, one of "timeout", "memory", "cpu", "crash", "protocol",
+    "cancelled"."""
 
     status = 503
     name = "worker error"

@@ -68,11 +68,15 @@ _OPEN_FILES = 64
 _END_SECONDS = 1.0
 """How long the end of a worker that closed its pipe is waited for, to learn what ended it."""
 
+_LOOK_SECONDS = 0.05
+"""How soon a worker is killed once nobody waits for its answer."""
+
 _ALARM_SECONDS = 5.0
 """How much later than the parent's deadline the worker's own alarm rings."""
 
 _ADVICE = {
     "timeout": "not evaluated; a higher timeout_seconds allows more",
+    "cancelled": "not evaluated",
     "memory": "not evaluated; a higher memory_bytes allows more",
     "cpu": "not evaluated; a higher cpu_seconds allows more",
     "crash": "not evaluated; please report it with the input that did it",
@@ -92,9 +96,20 @@ class _Bounds:
     initializer: str | None
 
 
+class _Answer(Future[T]):
+    """The future of a call. To `cancel` one that runs already gives it up: its worker is killed, and what the future
+    then holds is the WorkerError of that."""
+
+    given_up = False
+
+    def cancel(self) -> bool:
+        self.given_up = True
+        return super().cancel()
+
+
 @dataclass(frozen=True, slots=True)
 class _Call:
-    future: Future[Any]
+    future: _Answer[Any]
     function: str
     request: bytes
 
@@ -114,7 +129,8 @@ class IsolatedExecutor(Executor):
     - the result,
     - the `JinjarunError` that the function raised,
     - a `WorkerError` whose `reason` is "timeout", "memory", "cpu", "crash" (it died, or raised another exception, whose
-      type alone is told) or "protocol" (its answer was not a well-formed one). It costs this one call.
+      type alone is told), "protocol" (its answer was not a well-formed one) or "cancelled" (the future was cancelled
+      while the call ran). It costs this one call.
 
     `timeout_seconds` (wall clock), `cpu_seconds` (whole seconds, rounded up to the next one) and `answer_bytes` bound
     each call, `memory_bytes` is what a worker may take in all beyond what it had when it was warm. After
@@ -161,7 +177,7 @@ class IsolatedExecutor(Executor):
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         function = _name_of(fn)
-        call = _Call(Future(), function, _encode([function, args, kwargs], f"arguments of {_shown(function)}"))
+        call = _Call(_Answer(), function, _encode([function, args, kwargs], f"arguments of {_shown(function)}"))
         with self._lock:
             if self._closed:
                 raise RuntimeError("cannot schedule new futures after shutdown")
@@ -255,7 +271,7 @@ def _evaluate(call: _Call, worker: _Worker | None, bounds: _Bounds) -> _Worker |
             worker = None
         if worker is None:
             worker = _Worker(bounds)
-        result = worker.call(call.function, call.request)
+        result = worker.call(call)
     except JinjarunError as error:
         call.future.set_exception(error.with_traceback(None))  # it would keep this frame and the future in a cycle
     except BaseException as error:
@@ -285,6 +301,7 @@ class _Worker:
         self.bounds = bounds
         self.calls = 0
         self.function = ""
+        self.asked: _Answer[Any] | None = None
         self.usable = False
         settings = {
             "path": list(map(str, sys.path)),
@@ -320,14 +337,18 @@ class _Worker:
             self.stop()
             raise
 
-    def call(self, function: str, request: bytes) -> Any:
+    def call(self, call: _Call) -> Any:
         self.usable = False
         self.calls += 1
-        self.function = _shown(function)
+        self.function = _shown(call.function)
         seconds = self.bounds.timeout_seconds
         deadline = time.monotonic() + seconds
-        self._send(_HEADER.pack(len(request), self.calls) + request, seconds, deadline)
-        return self._receive(seconds, deadline)
+        self.asked = call.future
+        try:
+            self._send(_HEADER.pack(len(call.request), self.calls) + call.request, seconds, deadline)
+            return self._receive(seconds, deadline)
+        finally:
+            self.asked = None
 
     def is_quiet(self) -> bool:
         """Whether it lives and has sent nothing since its last answer."""
@@ -381,9 +402,12 @@ class _Worker:
         return self._open(data[_HEADER.size :])
 
     def _wait(self, pipe: select.poll, seconds: float, deadline: float) -> None:
-        rest = deadline - time.monotonic()
-        if rest <= 0 or not pipe.poll(rest * 1000):
-            raise self._failure("timeout", f"no answer within {seconds:g} s, so its worker was killed")
+        while (rest := deadline - time.monotonic()) > 0:
+            if pipe.poll(min(rest, _LOOK_SECONDS) * 1000):
+                return
+            if self.asked is not None and self.asked.given_up:
+                raise self._failure("cancelled", "nobody waits for its answer, so its worker was killed")
+        raise self._failure("timeout", f"no answer within {seconds:g} s, so its worker was killed")
 
     def _open(self, data: bytearray) -> Any:
         """The result in an answer; or raises what the answer tells. `serve` has the other end."""

@@ -91,8 +91,8 @@ class Template:
         self.limits = limits if limits is not None else Limits()
         self._dialect = dialect_named(dialect)
         self._tree = self._guarded(lambda: parse(source, self._dialect.syntax, self.limits))
-        self._program = self._guarded(lambda: self._compile(watched=False))
-        self._watched: Program | None = None
+        self._program = self._guarded(lambda: self._compile(traced=False))
+        self._traced: Program | None = None
 
     @property
     def dialect(self) -> str:
@@ -182,14 +182,14 @@ class Template:
         Where there is an `allowance`, the steps come off it."""
         _check_context(context)
         run = self._run_of(now, allowance=allowance)
-        watched = spans or generations
+        traced = spans or generations
         if generations:
             run.generations = Generations()
 
         def render() -> Rendered:
             try:
-                adopted = self._dialect.adopt(context, run, spans=watched)
-                out = self._run(adopted, run, self._watched_program() if watched else self._program)
+                adopted = self._dialect.adopt(context, run, spans=traced)
+                out = self._run(adopted, run, self._traced_program() if traced else self._program)
                 return self._rendered(out, run, spans=spans)
             finally:
                 run.settle()
@@ -291,7 +291,7 @@ class Template:
         adopted = self._guarded(lambda: self._dialect.adopt(context, run, spans=True))
 
         def render() -> str:
-            return self._rendered(self._run(adopted, run, self._watched_program()), run, spans=False).text
+            return self._rendered(self._run(adopted, run, self._traced_program()), run, spans=False).text
 
         try:
             return Traced(adopted, self._guarded(render), None, run)
@@ -306,13 +306,13 @@ class Template:
         branches = len(self._program.branches)
         return Run(self.limits, resolve_now(now), self._dialect.undefined, branches, trace=trace, allowance=allowance)
 
-    def _watched_program(self) -> Program:
-        if self._watched is None:
-            self._watched = self._compile(watched=True)
-        return self._watched
+    def _traced_program(self) -> Program:
+        if self._traced is None:
+            self._traced = self._compile(traced=True)
+        return self._traced
 
-    def _compile(self, *, watched: bool) -> Program:
-        return compile_template(self._tree, self._dialect, self.limits, watched=watched)
+    def _compile(self, *, traced: bool) -> Program:
+        return compile_template(self._tree, self._dialect, self.limits, traced=traced)
 
     def _guarded(self, work: Callable[[], T]) -> T:
         return run_with_room(self.limits, work)

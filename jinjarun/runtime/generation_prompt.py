@@ -12,7 +12,7 @@ from jinjarun.syntax import nodes
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from jinjarun.dialects.base import Dialect
+    from jinjarun.runtime.dialect import Dialect
 
 ADD_GENERATION_PROMPT = "add_generation_prompt"
 """The variable that asks for the opening of the model's turn."""

@@ -23,9 +23,9 @@ class Holder(Protocol):
 class Run(Meter):
     """A Meter that also knows the clock of this render and, where asked for, its trace.
 
-    `now` is the wall clock that `strftime_now` reads. `trace` is None unless inputs are being watched. `reached` has a
+    `now` is the wall clock that `strftime_now` reads. `trace` is None unless inputs are being traced. `reached` has a
     byte for each branch of the template, 1 where this render went. `undefined(name)` makes the dialect's undefined
-    value; `root` is the outermost Env. `generations` is None unless generation blocks are to be found; only watched
+    value; `root` is the outermost Env. `generations` is None unless generation blocks are to be found; only traced
     programs fill it. `holders` and `iterators` are what `release` empties.
     """
 

@@ -58,14 +58,11 @@ class Env(dict[str, Any]):
 
 class Scope:
     """What one scope of a template assigns. `stores` maps each name to whether every way through assigns it. `alone`:
-    of the scopes around it, none is known in it, as in a block. `soft`: the compiler is below a condition in it, where
-    an unknown filter fails only if it is reached."""
+    of the scopes around it, none is known in it, as in a block."""
 
     def __init__(
         self, body: list[nodes.Stmt], outer: Scope | None, parameters: Sequence[str] = (), *, alone: bool = False
     ) -> None:
-        self.outer = outer
-        self.soft = False
         self.stores: dict[str, bool] = {}
         self._parameters = frozenset(parameters)
         self._stored: set[str] = set()

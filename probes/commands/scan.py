@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 from jinjarun.errors import InputError
 from probes.commands import Command
+from probes.commands.output import CLEAN, FINDING, INTERRUPTED, complain, tell
 from probes.scanner.running import Lines, Progress, Stoppable, whole_file
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
-    from probes.reporters import Format, Out
+    from probes.reporters.formats import Format, Out
     from probes.results.rows import Row
     from probes.results.tally import Tally
     from probes.scanner.scan import Submits
 
-CLEAN, FINDING, INTERRUPTED = 0, 1, 130
 DASK = "dask://"
 BEFORE = ".before"
 """What a resumed scan calls the file that it goes on from, until it has written all of it anew."""
@@ -34,14 +34,16 @@ path or a record on each line.
 
 
 def add_options(added: argparse.ArgumentParser) -> None:
-    from probes.reporters import FORMATS
+    from probes.reporters.registry import FORMATS
 
     added.epilog = EPILOG
     added.add_argument("path", metavar="PATH", nargs="+", help="what to look through, see below")
     added.add_argument("--jobs", type=int, metavar="N", help="templates probed at a time (default: one a CPU core)")
     added.add_argument("--depth", choices=("quick", "full"), default="full", help="quick: only engines and caps")
     added.add_argument("--limit", type=int, metavar="N", help="end after N rows")
-    added.add_argument("--follow-symlinks", action="store_true", help="also go into folders that are links")
+    added.add_argument(
+        "--follow-symlinks", action="store_true", help="also follow links to folders, and links that leave the folder"
+    )
     added.add_argument("--cache", metavar="DIR", help="keep answers there, and use those that are there")
     added.add_argument("--resume", action="store_true", help="go on with a scan that was cut off; needs the same --out")
     added.add_argument("--executor", metavar="URL", help="dask://host:port: have templates probed by that cluster")
@@ -57,7 +59,7 @@ def add_options(added: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Exit code 1 for a finding, as `--fail-on` says, or a file that cannot be read; 130 after Ctrl-C."""
-    from probes.reporters import chosen_format
+    from probes.reporters.registry import chosen_format
     from probes.scanner.scan import scan
     from probes.scanner.walk import count
 
@@ -86,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
         out = open_now.enter_context(output(args.out, made))
         tally = made.write(watched, out)
     if rows.stopped:
-        print("jinjarun: stopped; what is done is kept", file=sys.stderr)
+        complain("stopped; what is done is kept", INTERRUPTED)
         return INTERRUPTED
     if args.resume and args.out is not None:
         with contextlib.suppress(FileNotFoundError):
@@ -94,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
     if args.out is not None:
         from probes.reporters.figures import headline
 
-        print(f"{args.out}: {headline(tally)}", file=sys.stderr)
+        tell([f"{args.out}: {headline(tally)}"])
     return exit_code(tally, args.fail_on)
 
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from jinjarun.errors import JinjarunError, LimitExceeded, quote
 from jinjarun.limits import Limits
 from jinjarun.runtime.generation_prompt import ADD_GENERATION_PROMPT
+from jinjarun.serving.cache import cached_caps, cached_template
 from jinjarun.serving.caps import Caps
-from jinjarun.serving.kept import kept_caps, kept_template
 from jinjarun.serving.llama_server import LlamaServer
 from jinjarun.serving.transformers import explain_chat_template
 from jinjarun.template import Rendered, Span, Template
@@ -103,7 +103,7 @@ class Renders:
         """The template as this dialect reads it, or why it does not."""
         if dialect not in self._templates:
             try:
-                self._templates[dialect] = kept_template(self.source, dialect, self.limits)
+                self._templates[dialect] = cached_template(self.source, dialect, self.limits)
             except JinjarunError as error:
                 self._templates[dialect] = without_frames(error)
         return self._templates[dialect]
@@ -115,7 +115,7 @@ class Renders:
         if isinstance(template, JinjarunError):
             return template
         try:
-            return kept_caps(template)
+            return cached_caps(template)
         except JinjarunError as error:
             return error
 

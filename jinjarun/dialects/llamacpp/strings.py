@@ -130,8 +130,8 @@ def _format(run: Run, *args: Any) -> str:
         if literal:
             parts.append((literal, origin))
     run.string(size)
-    watched = any(type(arg) is Text for arg in args)
-    return Text.joined(parts) if watched else "".join([piece for piece, _ in parts])
+    traced = any(type(arg) is Text for arg in args)
+    return Text.joined(parts) if traced else "".join([piece for piece, _ in parts])
 
 
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"

@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from jinjarun.dialects.adopting import Adopter
-from jinjarun.dialects.base import Dialect
 from jinjarun.dialects.transformers import operators
 from jinjarun.dialects.transformers.filters import FILTERS
 from jinjarun.dialects.transformers.globals import GLOBALS
@@ -22,6 +21,7 @@ from jinjarun.dialects.transformers.tests import TESTS
 from jinjarun.dialects.transformers.undefined import Undefined
 from jinjarun.dialects.transformers.values import Blocks, Invocable, Namespace
 from jinjarun.errors import QUOTE_LIMIT, quote
+from jinjarun.runtime.dialect import Dialect
 from jinjarun.runtime.macro import Macro
 from jinjarun.runtime.text import Text
 from jinjarun.syntax.rules import JINJA2
@@ -88,7 +88,7 @@ class Transformers(Dialect):
         if isinstance(callee, Invocable):
             return callee.invoke(env.run, *args, **kwargs)
         if type(callee) is Macro:
-            return callee.render(self, env, args, kwargs)
+            return self.call_macro(callee, env, args, kwargs)
         if isinstance(callee, (Loop, Undefined)):
             return callee(*args, **kwargs)
         raise TypeError(f"{type(callee).__name__!r} object is not callable")

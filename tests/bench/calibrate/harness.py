@@ -18,7 +18,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from jinjarun.dialects import dialect_named, llamacpp, transformers
-from jinjarun.dialects.base import Dialect
 from jinjarun.dialects.llamacpp import functions
 from jinjarun.dialects.llamacpp.tests import TESTS as LLAMACPP_TESTS
 from jinjarun.dialects.transformers.filters import FILTERS
@@ -28,6 +27,7 @@ from jinjarun.dialects.transformers.tests import TESTS
 from jinjarun.dialects.transformers.values import Function
 from jinjarun.errors import JinjarunError, LimitExceeded
 from jinjarun.limits import STEP_BYTES
+from jinjarun.runtime.dialect import Dialect
 from jinjarun.syntax import nodes
 from jinjarun.template import Template
 from tests.bench.hostile import RUNAWAY_SECONDS, forget_peak, peak_megabytes
@@ -74,7 +74,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """`ended` is "ok", "error" or the limit that was hit; `size_bytes` is peak memory beyond that of the adopted context."""
+    """`ended` is "ok", "error" or the limit that was hit; `size_bytes` is peak memory beyond the adopted context's."""
 
     name: str
     dialect: str
@@ -94,7 +94,7 @@ class Measured:
 
 
 def rendered(case: Case, size: int, *, spans: bool = False, times: int = 0) -> tuple[str, int]:
-    """How a render ended ("ok", "error" or a limit) and the steps that it took; in a loop of `times` where there are any."""
+    """How a render ended ("ok", "error" or a limit) and its steps; in a loop of `times` where there are any."""
     text, context = case.make(size)
     if times:
         text = f"{{% for _ in range({times}) %}}{text}{{% endfor %}}"

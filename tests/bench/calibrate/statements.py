@@ -108,7 +108,7 @@ CASES: tuple[Case, ...] = (
     *_cases("macro::missing", lambda n: "{% macro m(" + ", ".join(f"𝒳{'𝒳' * 30}{i}" for i in range(n))
             + ") %}{% endmacro %}" + "{{ m() }}" * 5, 1_500, dialects=JINJA),
     *_cases("macro::missing-kept", lambda n: "{% macro m(" + ", ".join(f"𝒳{'𝒳' * 50}{i}" for i in range(n))
-            + ") %}{% macro k() %}{% endmacro %}{% endmacro %}" + _loop("{{ m() }}", 20_000), 1_000, dialects=JINJA,
+            + ") %}{% macro k() %}{% endmacro %}{% endmacro %}" + _loop("{{ m() }}", 4_000), 1_000, dialects=JINJA,
             repeat=False),
     *_cases("macro::keywords", lambda n: "{% macro m() %}{{ kwargs is defined }}{% endmacro %}{{ m("
             + ", ".join(f"v{i}=1" for i in range(n)) + ") }}", dialects=JINJA),

@@ -339,9 +339,14 @@ ROWS: list[Row] = [
 
 def _comparisons() -> list[Row]:
     """Equality and order of strings, of deep lists and of objects with integer keys, as operators and as tests."""
+
+    def same(size: int) -> dict[str, Any]:
+        return {"s": "x" * size, "t": "x" * size}
+
+    def lists(size: int) -> dict[str, Any]:
+        return {"s": [[1.5]] * size, "t": [[1.5]] * size}
+
     found: list[Row] = []
-    same: Context = lambda size: {"s": "x" * size, "t": "x" * size}
-    lists: Context = lambda size: {"s": [[1.5]] * size, "t": [[1.5]] * size}
     for name in ("==", "!=", "<", "<=", ">", ">="):
         found.append((f"operator {name}", f"{{{{ s {name} t }}}}", same, FULL, lambda n: n / 16))
         found.append((f"operator {name}::lists", f"{{{{ s {name} t }}}}", lists, MANY // 2, lambda n: n))
