@@ -167,6 +167,7 @@ def join_(run: Run, value: Any, /, d: Any = "", attribute: Any = None) -> str:
     items = collect(run, value)
     texts = [to_text(run, item if get is None else get(item)) for item in items]
     separator = to_text(run, d)
+    run.charge(len(separator) >> 6)
     run.string(sum(map(utf8_size, texts)) + utf8_size(separator) * max(len(texts) - 1, 0))
     if any(type(text) is Text for text in texts):
         return join(run, [part for text in texts for part in (separator, text)][1:] if separator else texts)

@@ -114,7 +114,7 @@ def stripping(name: str) -> Method:
     def method(run: Run, receiver: str, chars: Any = None, /) -> Any:
         run.string(utf8_size(receiver))
         if isinstance(chars, str):
-            run.charge(len(receiver) * len(chars) >> 8)
+            run.charge((len(receiver) + 1) * len(chars) >> 8)  # the host looks at all of `chars` first
         if type(receiver) is Text:
             run.charge(len(receiver.parts))
             return stripped(receiver, chars, left=name != "rstrip", right=name != "lstrip")
