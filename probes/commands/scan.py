@@ -41,7 +41,9 @@ def add_options(added: argparse.ArgumentParser) -> None:
     added.add_argument("--jobs", type=int, metavar="N", help="templates probed at a time (default: one a CPU core)")
     added.add_argument("--depth", choices=("quick", "full"), default="full", help="quick: only engines and caps")
     added.add_argument("--limit", type=int, metavar="N", help="end after N rows")
-    added.add_argument("--follow-symlinks", action="store_true", help="also go into folders that are links")
+    added.add_argument(
+        "--follow-symlinks", action="store_true", help="also follow links to folders, and links that leave the folder"
+    )
     added.add_argument("--cache", metavar="DIR", help="keep answers there, and use those that are there")
     added.add_argument("--resume", action="store_true", help="go on with a scan that was cut off; needs the same --out")
     added.add_argument("--executor", metavar="URL", help="dask://host:port: have templates probed by that cluster")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from jinjarun.errors import JinjarunError, SourceError
 from jinjarun.isolation import IsolatedExecutor
 from jinjarun.sources import open_source
+from jinjarun.sources.files import boundary, require_inside
 from probes.chats.corpus import corpus_folder
 from probes.linter.lint import LintResult, lint
 from probes.report import Evidence, Finding, NotEvaluated, TemplateInfo, TemplateSource
@@ -40,7 +41,10 @@ class Options:
 
 
 def find_targets(target: str) -> list[str]:
-    """The target itself, or for a folder that is no model: the template files and model folders below it, sorted."""
+    """The target itself, or for a folder that is no model: the template files and model folders below it, sorted.
+
+    `SourceError` where one of the files is a link that leads out of the folder.
+    """
     if not os.path.isdir(target) or _is_model(os.listdir(target)):
         return [target]
     found = sorted(_below(target))
@@ -54,13 +58,16 @@ def _is_model(names: Sequence[str]) -> bool:
 
 
 def _below(root: str) -> Iterator[str]:
+    inside = boundary(root)
     for folder, folders, names in os.walk(root):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         if _is_model(names):
             folders.clear()
             yield folder
         else:
-            yield from (os.path.join(folder, name) for name in names if name.endswith(TEMPLATE_ENDING))
+            for path in (os.path.join(folder, name) for name in names if name.endswith(TEMPLATE_ENDING)):
+                require_inside(path, inside)
+                yield path
 
 
 def lint_target(target: str, options: Options) -> list[LintResult]:
