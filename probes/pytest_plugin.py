@@ -98,9 +98,11 @@ def _found(root: Path, patterns: list[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class ChatTemplate:
-    """What the fixture `chat_template` gives: a template, and conversations that it takes."""
+    """What the fixture `chat_template` gives: a template, and conversations that it takes. `label` is its name as it
+    is printed."""
 
     name: str
+    label: str
     text: str
     bos_token: str
     eos_token: str
@@ -143,14 +145,16 @@ def _read(targets: tuple[str, ...]) -> Iterator[ChatTemplate]:
     from jinjarun.sources import open_source  # noqa: PLC0415
     from probes.chats.corpus import corpus_folder  # noqa: PLC0415
     from probes.linter.targets import find_targets  # noqa: PLC0415
+    from probes.reporters.escaping import line  # noqa: PLC0415
 
     try:
         for name in (name for target in targets for name in find_targets(target)):
             source = open_source(name, corpus=corpus_folder(), vocabulary=False)
             bos, eos = source.tokens.bos, source.tokens.eos
-            yield ChatTemplate(name, source.template(), (bos and bos.text) or "", (eos and eos.text) or "")
+            label = line(name).replace("::", r"\x3a:")  # in the id of an item it stands between names
+            yield ChatTemplate(name, label, source.template(), (bos and bos.text) or "", (eos and eos.text) or "")
     except JinjarunError as error:
-        raise pytest.UsageError(f"--chat-template: {error}") from None
+        raise pytest.UsageError(line(f"--chat-template: {error}")) from None
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -165,14 +169,14 @@ def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config
     if unknown:
         raise pytest.UsageError(f"no law is called {', '.join(unknown)}; there are {', '.join(LAWS)}")
     for template in _templates(config):
-        parent = TemplateCollector.from_parent(session, name=template.name, template=template)
+        parent = TemplateCollector.from_parent(session, name=template.label, nodeid=template.label, template=template)
         items += [LawItem.from_parent(parent, name=law) for law in asked.laws or LAWS]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "chat_template" in metafunc.fixturenames:
         templates = _templates(metafunc.config)
-        metafunc.parametrize("chat_template", templates, ids=[template.name for template in templates])
+        metafunc.parametrize("chat_template", templates, ids=[template.label for template in templates])
 
 
 class TemplateCollector(pytest.Collector):
@@ -235,7 +239,7 @@ class LawItem(pytest.Item):
         return examples_text(excinfo.value.report, excinfo.value.examples)
 
     def reportinfo(self) -> tuple[str, None, str]:
-        return self.template.name, None, f"{self.template.name}: {self.name}"
+        return self.template.label, None, f"{self.template.label}: {self.name}"
 
 
 class LawBroken(Exception):

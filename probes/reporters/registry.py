@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import os
 import pkgutil
 from typing import TYPE_CHECKING
 
 from jinjarun.errors import InputError
-from probes import reporters
 from probes.reporters.formats import Format
 
 if TYPE_CHECKING:
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 def _found() -> dict[str, Format]:
     """The format of every reporter; text, which is the usual one, first."""
-    names = [module.name for module in pkgutil.iter_modules(reporters.__path__) if module.name != "registry"]
-    modules = (importlib.import_module(f"{reporters.__name__}.{name}") for name in names)
+    names = [module.name for module in pkgutil.iter_modules([os.path.dirname(__file__)])]
+    modules = (importlib.import_module(f"{__package__}.{name}") for name in names)
     found: list[Format] = [module.FORMAT for module in modules if hasattr(module, "FORMAT")]
     return {made.name: made for made in sorted(found, key=lambda made: (made.name != "text", made.name))}
 

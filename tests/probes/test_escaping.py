@@ -39,6 +39,7 @@ from probes.results.rows import Brief, Row
 from probes.results.tally import Tally
 from tests.probes.conftest import Run
 from tests.probes.hostile_values import HOSTILE, argument, filled
+from tests.probes.outer_pytest import run_pytest
 
 CODE = "CT102"
 """A rule of ours: what names a rule is looked up, and never a stranger's."""
@@ -450,6 +451,17 @@ def test_a_command_prints_nothing_that_acts(
     assert harmless(errors), errors
     assert "internal error" not in errors
     assert harmless(out), out
+
+
+def test_the_plugin_prints_nothing_that_acts(tmp_path: Path) -> None:
+    for source in (WRITES, RAISES, BROKEN_SYNTAX):
+        (tmp_path / NAME).write_text(source, encoding="utf-8")
+        (tmp_path / "::().jinja").write_text(source, encoding="utf-8")
+        options = ["--chat-template-examples=2", "--chat-template-law=texts-kept", "--color=no", "-v"]
+        done = run_pytest(tmp_path, "--chat-template=.", *options)
+        assert done.returncode in {0, 1, 4}, done.stderr
+        assert harmless(done.stdout), done.stdout
+        assert harmless(done.stderr), done.stderr
 
 
 def test_the_prompt_itself_is_exact(run: Run, tmp_path: Path) -> None:

@@ -12,14 +12,17 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
 
 from probes import cli
+from probes.commands import COMMANDS
 from tests.probes.outer_pytest import ROOT, run_pytest
 
 if shutil.which("bash") is None or shutil.which("git") is None:
@@ -38,6 +41,7 @@ CHATML = (
     "{%- endif %}\n"
 )
 ESCAPING = CHATML.replace("message.content", "message.content | replace('<', '&lt;')")
+LOCK = ROOT / ".ci" / "requirements.txt"
 DOCUMENT = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
 ALTERED = "CT106 content-altered"
 EXPRESSION = re.compile(r"\$\{\{ (\w+)\.([\w.-]+) \}\}")
@@ -80,7 +84,7 @@ class Runner:
         python = self.bin / "python"
         python.write_text(
             "#!/usr/bin/env bash\n"
-            f'if [ "$2" = pip ]; then printf "%s\\n" "$@" > {temp / "pip"}; exit; fi\n'
+            f'if [ "$2" = pip ]; then printf "%s\\n" "$*" >> {temp / "pip"}; exit; fi\n'
             f'exec {sys.executable} "$@"\n',
             encoding="utf-8",
         )
@@ -161,13 +165,71 @@ def test_every_input_is_used() -> None:
 def test_a_healthy_template_passes_whatever_its_name(runner: Runner) -> None:
     ran = runner.run(templates=f"{HEALTHY}\n", max_examples="5")
     assert (ran.code, ran.annotations) == (0, []), ran.output
-    assert ran.installed.splitlines()[-1] == str(ROOT)
+    packages, ours = ran.installed.splitlines()
+    assert f" --only-binary :all: --require-hashes --requirement {LOCK}" in packages
+    assert ours.endswith(f" --no-index --no-build-isolation {ROOT}")
+    assert all(" --no-deps " in line for line in (packages, ours))
     assert [line for line in ran.output.splitlines() if line.startswith("jinjarun ")] == [
         "jinjarun lint",
         "jinjarun snapshot",
         "jinjarun fuzz",
     ]
     assert not (runner.repository / "pwned").exists()
+
+
+def test_what_the_action_uses_is_pinned() -> None:
+    """Actions by their commit; packages by hash, every one that this package or its build needs."""
+    for step in ACTION["runs"]["steps"]:
+        assert "uses" not in step or re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}", step["uses"])
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    needed = [Requirement(one) for one in project["project"]["dependencies"] + project["build-system"]["requires"]]
+    locked = re.sub(r" \\\n +", " ", LOCK.read_text(encoding="utf-8")).splitlines()
+    found = {}
+    for line in locked[1:]:
+        requirement, *hashes = line.split(" --hash=")
+        assert hashes
+        assert all(re.fullmatch("sha256:[0-9a-f]{64}", one) for one in hashes)
+        name, _, rest = requirement.partition("==")
+        found[name] = rest.partition(";")[0].strip()
+    for one in needed:
+        assert one.specifier.contains(found[one.name]), one
+
+
+@pytest.mark.parametrize("name", ["--out=x.jinja", "-.jinja", "--check", "-o\n::error::.jinja"])
+def test_names_that_look_like_options_are_names(name: str, runner: Runner) -> None:
+    """With the action, and with the entries of the hooks, which end with `--`."""
+    (runner.repository / name).write_text(CHATML, encoding="utf-8")
+    try:
+        if "\n" not in name:
+            ran = runner.run(templates=name, checks="snapshot")
+            assert (ran.code, len(ran.annotations)) == (2, 1), ran.output
+            assert ran.annotations[0].endswith(f"::{name}.snapshot.json is missing")
+        for hook in HOOKS:
+            entry = [word for word in [*local(hook)["entry"].split(), *local(hook)["args"]] if word != sys.executable]
+            assert entry[-1] == "--"
+            done = subprocess.run(
+                [sys.executable, *entry, name], cwd=runner.repository, capture_output=True, text=True, check=False
+            )
+            assert done.returncode == (2 if "snapshot" in hook["id"] else 0), done.stdout + done.stderr
+            assert "Traceback" not in done.stderr
+            assert not any(line.lstrip().startswith("::") for line in (done.stdout + done.stderr).splitlines())
+        assert not (runner.repository / "x.jinja").exists()
+    finally:
+        (runner.repository / name).unlink()
+
+
+def test_every_command_takes_names_after_two_dashes(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(repository)
+    name = "--json"
+    (repository / name).write_text(CHATML, encoding="utf-8")
+    try:
+        for command in COMMANDS:
+            argument = {"rules": "CT106"}.get(command, name)
+            more = ["--port", "0", "--host", "no such host"] if command == "serve" else []
+            assert cli.main([command, *more, "--", argument]) in ({2} if command == "serve" else {0, 1})
+        assert cli.main(["compare", "--", name, name]) == 0
+    finally:
+        (repository / name).unlink()
 
 
 def test_a_broken_template_fails_and_each_check_tells_where(runner: Runner) -> None:
@@ -246,7 +308,7 @@ def local(hook: dict[str, Any]) -> dict[str, Any]:
     """The hook with the jinjarun of the tests, and a shorter search, as its users may want one."""
     program, _, options = hook["entry"].partition(" ")
     assert (program, hook["language"]) == ("jinjarun", "python")
-    args = ["--max-examples=5", "--law=texts-unaltered"] if options.startswith("fuzz") else []
+    args = ["--max-examples=5", "--law=texts-unaltered", "--"] if options.startswith("fuzz") else hook["args"]
     return {**hook, "language": "system", "entry": f"{sys.executable} -m probes.cli {options}", "args": args}
 
 
@@ -258,7 +320,7 @@ def test_the_plugin_fails_for_the_broken_template(repository: Path) -> None:
     options = [f"--chat-template-law={law}" for law in laws]
     done = run_pytest(repository, "--chat-template=templates", "--chat-template-examples=5", "-v", *options)
     assert done.returncode == 1, done.stdout + done.stderr
-    said = re.findall(r"^::(\S.*)::(\S+) (PASSED|FAILED) ", done.stdout, re.MULTILINE)
+    said = re.findall(r"^(\S.*)::(\S+) (PASSED|FAILED) ", done.stdout, re.MULTILINE)
     assert said == [
         (BROKEN, "texts-unaltered", "FAILED"),
         (BROKEN, "turns-closed", "PASSED"),
