@@ -154,6 +154,14 @@ def pay_for_keys(run: Run, of: Collection[Any]) -> None:
             pay_for_key(run, key, population)
 
 
+def size_of(run: Run, text: str) -> int:
+    """Bytes of a text that may be used many times or never: counting them is paid for, where it takes a walk."""
+    if text.isascii():
+        return len(text)
+    run.charge(len(text) >> 7)
+    return utf8_size(text)
+
+
 def check_size(run: Run, size: int) -> None:
     """A string of `size` bytes, already paid for, is about to be made."""
     if size > run.limits.string_bytes:

@@ -17,6 +17,7 @@ from jinjarun.dialects.transformers.measure import (
     measure,
     pay_for_key,
     pay_for_product,
+    size_of,
     to_text,
 )
 from jinjarun.dialects.transformers.searching import pay_for_search
@@ -77,7 +78,7 @@ def mul(run: Run, a: Any, b: Any, /) -> Any:
         return a * b
     count = max(count, 0)
     if isinstance(repeated, str):
-        run.string(utf8_size(repeated) * count)
+        run.string(size_of(run, repeated) * count)
         if type(repeated) is Text:
             return repeat(run, repeated, count)
         return Markup(str(repeated) * count) if type(repeated) is Markup else repeated * count

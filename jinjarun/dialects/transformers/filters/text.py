@@ -12,7 +12,7 @@ from jinjarun.dialects.transformers.formatting import percent_format
 from jinjarun.dialects.transformers.iteration import collect, refuse
 from jinjarun.dialects.transformers.lookup import getter, subscript
 from jinjarun.dialects.transformers.markup import alike
-from jinjarun.dialects.transformers.measure import check_size, soft_text, to_text
+from jinjarun.dialects.transformers.measure import check_size, size_of, soft_text, to_text
 from jinjarun.dialects.transformers.methods import strings
 from jinjarun.dialects.transformers.operators import add
 from jinjarun.dialects.transformers.origins import rebuilt
@@ -87,7 +87,7 @@ def indent(run: Run, value: Any, /, width: Any = 4, first: Any = False, blank: A
         refuse(value, "a string")
     if not isinstance(width, (int, str)):
         raise TypeError(f"an indent is a number or a string, not {type(width).__name__}")
-    margin_size = utf8_size(width) if isinstance(width, str) else max(width, 0)
+    margin_size = size_of(run, width) if isinstance(width, str) else max(width, 0)
     lines = strings.splitlines(run, str(value) + "\n")
     run.charge(2 + _LINE_STEPS * len(lines))
     run.string(utf8_size(value) + margin_size * len(lines))
@@ -167,8 +167,7 @@ def join_(run: Run, value: Any, /, d: Any = "", attribute: Any = None) -> str:
     items = collect(run, value)
     texts = [to_text(run, item if get is None else get(item)) for item in items]
     separator = to_text(run, d)
-    run.charge(len(separator) >> 6)
-    run.string(sum(map(utf8_size, texts)) + utf8_size(separator) * max(len(texts) - 1, 0))
+    run.string(sum(map(utf8_size, texts)) + size_of(run, separator) * max(len(texts) - 1, 0))
     if any(type(text) is Text for text in texts):
         return join(run, [part for text in texts for part in (separator, text)][1:] if separator else texts)
     return separator.join(texts)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from jinjarun.dialects.transformers.iteration import collect
 from jinjarun.dialects.transformers.markup import Markup, alike, escaped, markup_size, stripped_of_tags, unescaped
-from jinjarun.dialects.transformers.measure import check_size, measure, pay_for_key, soft_text
+from jinjarun.dialects.transformers.measure import check_size, measure, pay_for_key, size_of, soft_text
 from jinjarun.dialects.transformers.searching import pay_for_search
 from jinjarun.errors import RenderError
 from jinjarun.limits import utf8_size
@@ -178,7 +178,7 @@ def replace(run: Run, receiver: str, old: Any, new: Any, count: Any = -1, /) -> 
     times = receiver.count(old)
     if isinstance(count, int) and 0 <= count < times:
         times = count
-    before, after = utf8_size(old), utf8_size(new)
+    before, after = size_of(run, old), size_of(run, new)
     run.string(size + max(after - before, 0) * times)
     pay_for_search(run, receiver, old)
     run.charge(_MATCH_STEPS * times)
@@ -190,11 +190,11 @@ def str_join(run: Run, receiver: str, iterable: Any, /) -> Any:
     items = collect(run, iterable)
     if type(receiver) is Markup:
         texts = [soft_text(run, item) for item in items]
-        run.string(utf8_size(receiver) * max(len(items) - 1, 0) + sum(map(markup_size, texts)))
+        run.string(size_of(run, receiver) * max(len(items) - 1, 0) + sum(map(markup_size, texts)))
         return Markup(str.join(receiver, map(escaped, texts)))
     if not all(isinstance(item, str) for item in items):
         raise TypeError("sequence item: expected str instance")
-    run.string(utf8_size(receiver) * max(len(items) - 1, 0) + sum(map(utf8_size, items)))
+    run.string(size_of(run, receiver) * max(len(items) - 1, 0) + sum(map(utf8_size, items)))
     if any(type(item) is Text for item in items):
         return join(run, [text for item in items for text in (receiver, item)][1:] if receiver else items)
     return str.join(receiver, items)
