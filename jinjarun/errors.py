@@ -153,7 +153,8 @@ class SourceError(JinjarunError):
 
 
 class WorkerError(JinjarunError):
-    """A worker process gave no answer. `details`: `reason`, one of "timeout", "memory", "cpu", "crash", "protocol"."""
+    """A worker process gave no answer. `details`: `reason`, one of "timeout", "memory", "cpu", "crash", "protocol",
+    "start" (no worker could be started), "lost" (an executor is gone, and all that it was asked)."""
 
     status = 503
     name = "worker error"
