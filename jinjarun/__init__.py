@@ -1,19 +1,25 @@
 """Run any chat template as the engines do, bounded in every resource."""
 
-from jinjarun.errors import (
-    InputError,
-    JinjarunError,
-    LimitExceeded,
-    RenderError,
-    SandboxViolation,
-    SourceError,
-    TemplateRaised,
-    TemplateSyntaxError,
-    WorkerError,
-)
-from jinjarun.limits import Limits
-from jinjarun.serving.caps import Caps, chat_template_caps
-from jinjarun.template import Rendered, Span, Template
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jinjarun.errors import (
+        InputError,
+        JinjarunError,
+        LimitExceeded,
+        RenderError,
+        SandboxViolation,
+        SourceError,
+        TemplateRaised,
+        TemplateSyntaxError,
+        WorkerError,
+    )
+    from jinjarun.limits import Limits
+    from jinjarun.serving.caps import Caps, chat_template_caps
+    from jinjarun.template import Rendered, Span, Template
 
 __all__ = [
     "Caps",
@@ -32,3 +38,22 @@ __all__ = [
     "WorkerError",
     "chat_template_caps",
 ]
+
+_HOMES = {
+    "errors": (
+        *("InputError", "JinjarunError", "LimitExceeded", "RenderError", "SandboxViolation"),
+        *("SourceError", "TemplateRaised", "TemplateSyntaxError", "WorkerError"),
+    ),
+    "limits": ("Limits",),
+    "serving.caps": ("Caps", "chat_template_caps"),
+    "template": ("Rendered", "Span", "Template"),
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
+"""The module of each public name, imported when the name is first asked for: a command starts with what it needs."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    return value

@@ -5,30 +5,61 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from probes.chapters.prefix import LawResult, check_prefix_stability
-from probes.comparison.engines import Comparison, TemplateComparison, compare, compare_templates
-from probes.comparison.snapshot import Snapshot, snapshot
-from probes.linter.lint import LintResult, lint
-from probes.prober import probe
-from probes.report import ProbeReport
-
 if TYPE_CHECKING:
+    from jinjarun import (
+        Caps,
+        InputError,
+        JinjarunError,
+        LimitExceeded,
+        Limits,
+        Rendered,
+        RenderError,
+        SandboxViolation,
+        SourceError,
+        Span,
+        Template,
+        TemplateRaised,
+        TemplateSyntaxError,
+        WorkerError,
+        chat_template_caps,
+    )
+    from probes.chapters.prefix import LawResult, check_prefix_stability
     from probes.chats.strategies import conversations, messages, tool_calls, tools
     from probes.chats.supports import Supports
+    from probes.comparison.engines import Comparison, TemplateComparison, compare, compare_templates
+    from probes.comparison.snapshot import Snapshot, snapshot
     from probes.fuzzer.fuzz import FuzzReport, fuzz
+    from probes.linter.lint import LintResult, lint
+    from probes.prober import probe
+    from probes.report import ProbeReport
     from probes.results.rows import Row
     from probes.scanner.scan import scan
 
 __all__ = [
+    "Caps",
     "Comparison",
     "FuzzReport",
+    "InputError",
+    "JinjarunError",
     "LawResult",
+    "LimitExceeded",
+    "Limits",
     "LintResult",
     "ProbeReport",
+    "RenderError",
+    "Rendered",
     "Row",
+    "SandboxViolation",
     "Snapshot",
+    "SourceError",
+    "Span",
     "Supports",
+    "Template",
     "TemplateComparison",
+    "TemplateRaised",
+    "TemplateSyntaxError",
+    "WorkerError",
+    "chat_template_caps",
     "check_prefix_stability",
     "compare",
     "compare_templates",
@@ -43,21 +74,30 @@ __all__ = [
     "tools",
 ]
 
-_MADE_UP = {
-    "FuzzReport": "fuzzer.fuzz",
-    "Row": "results.rows",
-    "Supports": "chats.supports",
-    "conversations": "chats.strategies",
-    "fuzz": "fuzzer.fuzz",
-    "messages": "chats.strategies",
-    "scan": "scanner.scan",
-    "tool_calls": "chats.strategies",
-    "tools": "chats.strategies",
+_HOMES = {
+    "jinjarun": (
+        *("Caps", "InputError", "JinjarunError", "LimitExceeded", "Limits", "RenderError", "Rendered"),
+        *("SandboxViolation", "SourceError", "Span", "Template", "TemplateRaised", "TemplateSyntaxError"),
+        *("WorkerError", "chat_template_caps"),
+    ),
+    "probes.chapters.prefix": ("LawResult", "check_prefix_stability"),
+    "probes.chats.strategies": ("conversations", "messages", "tool_calls", "tools"),
+    "probes.chats.supports": ("Supports",),
+    "probes.comparison.engines": ("Comparison", "TemplateComparison", "compare", "compare_templates"),
+    "probes.comparison.snapshot": ("Snapshot", "snapshot"),
+    "probes.fuzzer.fuzz": ("FuzzReport", "fuzz"),
+    "probes.linter.lint": ("LintResult", "lint"),
+    "probes.prober": ("probe",),
+    "probes.report": ("ProbeReport",),
+    "probes.results.rows": ("Row",),
+    "probes.scanner.scan": ("scan",),
 }
-"""Names that are imported only when they are asked for: Hypothesis takes longer to import than the rest together."""
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
+"""The module of each public name, imported when the name is first asked for: a command starts with what it needs."""
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _MADE_UP:
+    if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MADE_UP[name]}"), name)
+    value = globals()[name] = getattr(import_module(_HOME[name]), name)
+    return value

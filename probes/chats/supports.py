@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from probes.chapters.shape.texts import MARKER
 from probes.rendering.outcomes import is_dumped
+from probes.rendering.texts import MARKER
 
 if TYPE_CHECKING:
     from probes.chats.named import Chat, Message, Tool

@@ -8,9 +8,8 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from jinjarun.errors import InputError
-from probes.reporters import FORMATS, chosen_format
+from probes.commands import Command
 from probes.scanner.running import Lines, Progress, Stoppable, whole_file
-from probes.scanner.walk import count
 
 if TYPE_CHECKING:
     import argparse
@@ -35,6 +34,8 @@ path or a record on each line.
 
 
 def add_options(added: argparse.ArgumentParser) -> None:
+    from probes.reporters import FORMATS
+
     added.epilog = EPILOG
     added.add_argument("path", metavar="PATH", nargs="+", help="what to look through, see below")
     added.add_argument("--jobs", type=int, metavar="N", help="templates probed at a time (default: one a CPU core)")
@@ -56,7 +57,9 @@ def add_options(added: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Exit code 1 for a finding, as `--fail-on` says, or a file that cannot be read; 130 after Ctrl-C."""
-    from probes.scanner.scan import scan  # noqa: PLC0415  (what only a scan needs, other commands do not wait for)
+    from probes.reporters import chosen_format
+    from probes.scanner.scan import scan
+    from probes.scanner.walk import count
 
     made = chosen_format("json" if args.json else args.format, args.out)
     with contextlib.ExitStack() as open_now:
@@ -89,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(args.out + BEFORE)
     if args.out is not None:
-        from probes.reporters.figures import headline  # noqa: PLC0415
+        from probes.reporters.figures import headline
 
         print(f"{args.out}: {headline(tally)}", file=sys.stderr)
     return exit_code(tally, args.fail_on)
@@ -124,7 +127,7 @@ def earlier_rows(args: argparse.Namespace, made: Format) -> Iterator[Iterator[Ro
         return
     if args.out is None or made.name != "jsonl":
         raise InputError("--resume needs --cache, or --out with a .jsonl file", path="--resume")
-    from probes.reporters.jsonl import read  # noqa: PLC0415
+    from probes.reporters.jsonl import read
 
     before = args.out + BEFORE
     if os.path.exists(args.out):
@@ -141,7 +144,7 @@ def earlier_rows(args: argparse.Namespace, made: Format) -> Iterator[Iterator[Ro
 
 def append_rows(source: str, target: str) -> None:
     """A resumed scan was cut off as well: its rows join those that it went on from."""
-    from probes.reporters.jsonl import read  # noqa: PLC0415
+    from probes.reporters.jsonl import read
 
     with open(source, "rb") as rows, open(target, "ab") as file:
         file.write(b"\n")
@@ -155,7 +158,7 @@ def dask_executor(url: str) -> Iterator[Submits]:
     if not url.startswith(DASK):
         raise InputError(f"{url}: is no executor; give {DASK}host:port", path="--executor")
     try:
-        from distributed import Client  # noqa: PLC0415
+        from distributed import Client
     except ImportError:
         raise InputError("a Dask cluster needs distributed: pip install 'jinjarun[dask]'", path="--executor") from None
     try:
@@ -165,3 +168,6 @@ def dask_executor(url: str) -> Iterator[Submits]:
         raise InputError(f"{url}: no scheduler answers ({error})", path="--executor") from None
     with client:
         yield client.get_executor(pure=False)
+
+
+COMMAND = Command("probe every template of many files, each distinct one once", run, add_options, 0)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from jinjarun.template import Rendered
-from probes.chapters.shape.texts import MARKER
 from probes.chats.supports import NAME, TEXTS, Supports, beside_content, call, in_parts, result, say, tool
 from probes.laws.base import Prompt, Subject
+from probes.rendering.texts import MARKER
 
 if TYPE_CHECKING:
     from probes.chats.named import Chat, Message

@@ -13,8 +13,8 @@ from probes import probe
 from probes.chapters.family import FORMATS, family_of
 from probes.chapters.shape import shape
 from probes.chapters.shape.asking import UNKNOWN_BOS, UNKNOWN_EOS
-from probes.chapters.shape.texts import closing, common_end, common_start, document
 from probes.rendering.renders import EvidenceBook, Renders
+from probes.rendering.texts import closing, common_end, common_start, document
 from probes.report import Shape
 from tests.families import family
 

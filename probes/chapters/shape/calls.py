@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from probes.chapters.shape.asking import answer, call_arguments, next_question, question, two_tools
-from probes.chapters.shape.texts import between, common_end, common_start
 from probes.chapters.shape.turns import trimmed
 from probes.chapters.shape.written import Written, find_calls, keys_of
 from probes.chats.canaries import (
@@ -27,6 +26,7 @@ from probes.chats.canaries import (
     second_result,
 )
 from probes.rendering.renders import LLAMA_RAW, RAW
+from probes.rendering.texts import between, common_end, common_start
 from probes.report import ToolCallShape, Turn
 
 if TYPE_CHECKING:

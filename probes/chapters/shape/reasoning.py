@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from probes.chapters.shape.asking import answer, next_question, question, two_tools
-from probes.chapters.shape.texts import between, common_start
 from probes.chats.canaries import ANSWER, REASONING, REASONING_FIELDS, USER, fields_of, result
+from probes.rendering.texts import between, common_start
 from probes.report import GenerationPrompt, GenerationVariant, ReasoningShape
 
 if TYPE_CHECKING:

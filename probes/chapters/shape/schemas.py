@@ -6,8 +6,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from probes.chapters.shape.asking import answer, next_question, question, two_tools
-from probes.chapters.shape.texts import adjacent_marker, common_end, document, leading_marker, value_of
 from probes.chats.canaries import ANSWER, DESCRIPTION, SECOND_TOOL, SECOND_USER, SYSTEM, TOOL, USER, say
+from probes.rendering.texts import adjacent_marker, common_end, document, leading_marker, value_of
 from probes.report import ToolsShape
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from probes.chapters.shape.asking import UNKNOWN_BOS, answer, next_question, question
-from probes.chapters.shape.texts import MARKER, after, between, common_end, common_start
 from probes.chats.canaries import ANSWER, SECOND_USER, SYSTEM, USER, say
 from probes.chats.named import conversation
+from probes.rendering.texts import MARKER, after, between, common_end, common_start
 from probes.report import Bos, SystemShape, Turn
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from probes.chapters.shape.asking import OTHER_VALUE, SECOND_PARAMETER, call_arguments
-from probes.chapters.shape.texts import closing, common_end, common_start, document, key_paths
 from probes.chats.canaries import (
     ID,
     PARAMETER,
@@ -20,6 +19,7 @@ from probes.chats.canaries import (
     USER,
     VALUE,
 )
+from probes.rendering.texts import closing, common_end, common_start, document, key_paths
 
 NAME = "\0"
 """Stands for a parameter's name where the texts after two arguments are compared."""

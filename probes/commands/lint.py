@@ -1,0 +1,64 @@
+"""`jinjarun lint`: the rules over templates and folders of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from jinjarun.errors import JinjarunError
+from probes.commands import Command
+from probes.commands.options import Usage, finding_options, format_options
+from probes.commands.output import CLEAN, FINDING, UNUSABLE, complain, describe, fails, finding_format, show, write_file
+
+if TYPE_CHECKING:
+    import argparse
+
+
+def add_options(added: argparse.ArgumentParser) -> None:
+    several: dict[str, Any] = {"action": "append", "default": [], "metavar": "CODES"}
+    added.add_argument("--select", **several, help="only these rules: TL104, TL1, RS, a name")
+    added.add_argument("--ignore", **several, help="all but these rules")
+    added.add_argument("--preview", action="store_true", help="with rules that still give false alarms")
+    finding_options(added)
+    added.add_argument(
+        "--ignore-file", metavar="FILE", help="findings that stay, a line each: FINGERPRINT REASON, or CODE PATH REASON"
+    )
+    added.add_argument("--baseline", metavar="FILE", help="leave out the findings that this file holds")
+    added.add_argument("--write-baseline", metavar="FILE", help="write today's findings there; exit code 0")
+    format_options(added)
+
+
+def run(args: argparse.Namespace) -> int:
+    from probes.commands.inputs import read_text, upstream, words
+    from probes.linter import lint as linting
+    from probes.linter.targets import Options, find_targets, lint_all
+    from probes.reporters.rows import error_row, lint_row
+    from probes.reporters.text import lint_text
+    from probes.rules import selected
+
+    made = finding_format(args)
+    options = Options(words(args.select), words(args.ignore), args.preview, args.variant, upstream(args))
+    _, unknown = selected(options.select, options.ignore)
+    if unknown:
+        raise Usage(f"no rule is called {', '.join(unknown)}; all are listed by: jinjarun rules")
+    exemptions = linting.read_exemptions(read_text(args.ignore_file), args.ignore_file) if args.ignore_file else []
+    known = read_text(args.baseline) if args.baseline else None
+    results, unusable = [], []
+    for target, found in lint_all([one for given in args.template for one in find_targets(given)], options):
+        if isinstance(found, JinjarunError):
+            unusable.append(error_row(target, found))
+            complain(f"{target}: not evaluated: {describe(found)}", UNUSABLE)
+            continue
+        for result in found:
+            result = linting.without_exemptions(result, exemptions)
+            results.append(result if known is None else linting.without_baseline(result, known, args.baseline))
+    if args.write_baseline:
+        write_file(args.write_baseline, linting.baseline(results))
+    rows = [*unusable, *map(lint_row, results)]
+    show(args, made, lambda: lint_text(results), lambda: [result.to_dict() for result in results], rows)
+    if unusable:
+        return UNUSABLE
+    failing = any(fails(result.findings, args.fail_on) for result in results)
+    return FINDING if failing and not args.write_baseline else CLEAN
+
+
+COMMAND = Command("check templates, or folders of them, by the rules", run, add_options, "+")

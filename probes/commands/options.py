@@ -1,0 +1,145 @@
+"""Options that several commands share, and what argparse makes of the whole command line."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    from probes.report import Severity
+
+DIALECTS = ("llama.cpp", "transformers")
+UNUSABLE = 2
+"""Exit code of wrong usage or unreadable input."""
+SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
+
+
+TEMPLATE_HELP = """\
+TEMPLATE is a .jinja file, a tokenizer_config.json, a model folder, a
+repository in the local Hugging Face cache (org/name), a GGUF file, a format
+family that comes with this package (family:chatml), the address of a running
+llama-server (http://localhost:8080), or - for standard input.
+"""
+
+
+class Usage(Exception):
+    """Arguments that do not fit together."""
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse with our layout; abbreviated options are refused, so that a new option never changes an old call."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(formatter_class=Layout, allow_abbrev=False, **options)
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(UNUSABLE, f"{self.prog}: {message}\ntry: {self.prog} --help\n")
+
+
+class Layout(argparse.RawDescriptionHelpFormatter):
+    """80 columns on every terminal, so that the README can quote the help."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=26, width=79)
+
+
+def clock(text: str) -> datetime:
+    """`--now`: a Unix timestamp, read as UTC, or an ISO 8601 time."""
+    with contextlib.suppress(ValueError):
+        return datetime.fromisoformat(text)
+    try:
+        return datetime.fromtimestamp(float(text), UTC)
+    except (ValueError, OverflowError, OSError):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no time: give a Unix timestamp or an ISO 8601 time such as 2026-10-03T12:00:00+00:00"
+        ) from None
+
+
+def port(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text) <= 65535):
+        raise argparse.ArgumentTypeError(f"{text!r} is no port")
+    return int(text)
+
+
+def positive(text: str) -> int:
+    """A count of examples."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no positive number")
+    return int(text)
+
+
+def seconds(text: str) -> float:
+    """A time that is given to a search."""
+    try:
+        given = float(text)
+    except ValueError:
+        given = 0.0
+    if not 0 < given < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is no positive number of seconds")
+    return given
+
+
+def token_options(added: argparse.ArgumentParser) -> None:
+    added.add_argument("--bos-token", metavar="TEXT", help="instead of the model's own")
+    added.add_argument("--eos-token", metavar="TEXT", help="instead of the model's own")
+
+
+def clock_option(added: argparse.ArgumentParser) -> None:
+    added.add_argument("--now", type=clock, metavar="TIME", help="freeze the clock: a Unix timestamp or ISO 8601 time")
+
+
+def variable_options(added: argparse.ArgumentParser) -> None:
+    added.add_argument(
+        "--chat-template-kwargs", metavar="JSON", help="more variables, such as '{\"enable_thinking\": false}'"
+    )
+
+
+def request_options(added: argparse.ArgumentParser) -> None:
+    """What is rendered, with llama-server's names where it has one."""
+    from probes.chats.canaries import EVERY
+
+    added.add_argument("--messages", metavar="FILE", help="a JSON list of messages, or a whole request body")
+    added.add_argument(
+        "--conversation",
+        choices=EVERY,
+        metavar="NAME",
+        help="a built-in conversation instead (default: user)",
+    )
+    added.add_argument("--tools", metavar="FILE", help="a JSON list of tools")
+    variable_options(added)
+    token_options(added)
+    added.add_argument("--no-generation-prompt", action="store_true", help="end after the last message")
+    clock_option(added)
+
+
+def finding_options(added: argparse.ArgumentParser) -> None:
+    added.add_argument("--fail-on", choices=SEVERITIES, default="error", help="the least severe finding of exit code 1")
+    added.add_argument("--upstream", metavar="TEMPLATE", help="the template of the base model, for PK301")
+
+
+def tokenizer_option(added: argparse.ArgumentParser) -> None:
+    added.add_argument(
+        "--tokenizer", metavar="FILE", help="count tokens by this tokenizer.json (extra: tokens), not characters"
+    )
+
+
+def format_options(added: argparse.ArgumentParser) -> None:
+    """How a command that finds something in templates tells it."""
+    from probes.reporters import FINDING_FORMATS
+
+    formats = f"one of: {', '.join(FINDING_FORMATS)} (default text)"
+    added.add_argument("--format", choices=FINDING_FORMATS, metavar="NAME", help=formats)
+    added.add_argument("--out", metavar="FILE", help="write there; its ending chooses the format")
+
+
+def made_up_options(added: argparse.ArgumentParser, examples: int) -> None:
+    """How many conversations are made up, and which."""
+    made = f"conversations that are made up (default {examples})"
+    added.add_argument("--max-examples", type=positive, default=examples, metavar="N", help=made)
+    added.add_argument("--seed", type=int, default=0, metavar="N", help="another seed makes up other conversations")
+
+
+def no_options(added: argparse.ArgumentParser) -> None:
+    """Nothing beside what every command takes."""

@@ -1,0 +1,155 @@
+"""What the commands print and where: exit codes, messages, JSON, prompts, findings in a format."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import sys
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from probes.commands.options import SEVERITIES, Usage
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Sequence
+
+    from jinjarun.errors import JinjarunError
+    from jinjarun.template import Span
+    from probes.report import Finding
+    from probes.reporters import Format
+    from probes.results.rows import Row
+
+
+CLEAN, FINDING, UNUSABLE, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 130, 141
+
+
+def complain(message: str, code: int) -> int:
+    with contextlib.suppress(OSError):
+        print(f"jinjarun: {message}", file=sys.stderr)
+    return code
+
+
+def describe(error: JinjarunError) -> str:
+    """What is wrong and where; the class stands first, because a script may look for it."""
+    text = str(error)
+    return text if text.startswith(error.name) else f"{error.name}: {text}"
+
+
+def fails(findings: Sequence[Finding], fail_on: str) -> bool:
+    """Whether one of the findings is as severe as `--fail-on` says, or more."""
+    return any(SEVERITIES.index(found.severity) <= SEVERITIES.index(fail_on) for found in findings)
+
+
+def finding_format(args: argparse.Namespace) -> Format:
+    from probes.reporters import FINDING_FORMATS, chosen_format
+
+    return chosen_format("json" if args.json else args.format, args.out, FINDING_FORMATS)
+
+
+def show(
+    args: argparse.Namespace, made: Format, text: Callable[[], str], data: Callable[[], Any], rows: list[Row]
+) -> None:
+    """What was found, in the format that was asked for: text, plain JSON, or rows as a reporter writes them."""
+    from probes.scanner.running import whole_file
+
+    out = io.BytesIO()
+    if made.findings:
+        made.write(rows, out, args.command)
+    else:
+        out.write(encoded(text() if made.name == "text" else as_json(data())))
+    if args.out is None:
+        write_bytes(out.getvalue())
+    else:
+        with whole_file(args.out) as file:
+            file.write(out.getvalue())
+        complain(f"{args.out}: {counted(rows)}", CLEAN)
+
+
+def counted(rows: list[Row]) -> str:
+    """How many findings of each severity are in the rows, and rows that could not be judged."""
+    found = Counter(one.severity for row in rows if row.summary is not None for one in row.summary.findings)
+    failed = sum(row.error is not None for row in rows)
+    said = ", ".join(f"{found[severity]} {severity}" for severity in SEVERITIES)
+    return f"{said}, {failed} not judged" if failed else said
+
+
+def print_json(value: Any) -> None:
+    write(as_json(value))
+
+
+def as_json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=2) + "\n"
+
+
+def write(text: str) -> None:
+    """To standard output."""
+    write_bytes(encoded(text))
+
+
+def encoded(text: str) -> bytes:
+    """UTF-8, whatever the locale."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def write_bytes(data: bytes) -> None:
+    """All of it: an unbuffered standard output (PYTHONUNBUFFERED) may take less at once."""
+    left = memoryview(data)
+    while left:
+        left = left[sys.stdout.buffer.write(left) :]
+
+
+def print_text(text: str, data: bytes) -> None:
+    """The exact bytes of a prompt; on a terminal with control characters made visible, so that they do nothing."""
+    if not sys.stdout.isatty():
+        write_bytes(data)
+        return
+    text = visible(text)
+    write(text if text.endswith("\n") else text + "\n")
+
+
+def visible(text: str) -> str:
+    """Text for a terminal: line breaks and tabs as they are, other characters that do not print escaped."""
+    return "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)
+
+
+COLOURS = (36, 32, 33, 35, 34, 31)
+"""Of the origins that come from the caller, in the order in which they appear; the template's own text is dim."""
+
+
+def print_spans(spans: Sequence[Span]) -> None:
+    """A prompt coloured by origin; without colours, a line a span: its origin and its text as a literal."""
+    if not (sys.stdout.isatty() and not os.environ.get("NO_COLOR")):
+        width = max((len(span.origin) for span in spans), default=0)
+        for span in spans:
+            write(f"{'input' if span.is_input else 'text ':5}  {span.origin:{width}}  {visible(span.text)!r}\n")
+        return
+    colours: dict[str, int] = {}
+    for span in spans:
+        if span.is_input:
+            colours.setdefault(span.origin, COLOURS[len(colours) % len(COLOURS)])
+        write(f"\x1b[{colours.get(span.origin, 2)}m{visible(span.text)}\x1b[0m")
+    write("\n\n")
+    for origin, colour in colours.items():
+        write(f"\x1b[{colour}m{origin}\x1b[0m\n")
+
+
+def write_file(path: str, text: str) -> None:
+    try:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise Usage(f"cannot write {path}: {error.strerror or error}") from None
+
+
+class Progress:
+    """How far a search is, on one line of the terminal."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+
+    def __call__(self, done: int, wanted: int) -> None:
+        end = "\r\x1b[K" if done == wanted else ""
+        print(f"\r{self.what}: {done} of {wanted} conversations{end}", end="", file=sys.stderr, flush=True)

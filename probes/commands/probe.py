@@ -1,0 +1,47 @@
+"""`jinjarun probe`: the whole report on a template."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from probes.commands import Command
+from probes.commands.options import clock_option, finding_options, tokenizer_option
+from probes.commands.output import CLEAN, FINDING, fails, write
+
+if TYPE_CHECKING:
+    import argparse
+
+
+def add_options(added: argparse.ArgumentParser) -> None:
+    clock_option(added)
+    tokenizer_option(added)
+    finding_options(added)
+
+
+def run(args: argparse.Namespace) -> int:
+    from probes.commands.inputs import template_source, upstream
+    from probes.prober import probe
+    from probes.rendering.counting import counter
+    from probes.reporters.text import report_text
+
+    source = template_source(args, "transformers", vocabulary=True)
+    report = probe(
+        source.template(args.variant),
+        name=source.name,
+        tokens=source.tokens,
+        now=args.now,
+        files=source,
+        upstream=upstream(args),
+        counter=counter(args.tokenizer),
+    )
+    if source.kind == "server":
+        from jinjarun.sources.server import RunningServer
+        from probes.serve.check import check_server
+
+        report = report.model_copy(update={"server": check_server(RunningServer(source.path), now=args.now)})
+    write(report.to_json() + "\n" if args.json else report_text(report))
+    differs = report.server is not None and not report.server.equal
+    return FINDING if differs or report.status != "complete" or fails(report.findings, args.fail_on) else CLEAN
+
+
+COMMAND = Command("report what a template can do, with evidence", run, add_options)

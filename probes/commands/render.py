@@ -1,0 +1,164 @@
+"""`jinjarun render`: the prompt that an engine builds."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from typing import TYPE_CHECKING, Any
+
+from probes.commands import Command
+from probes.commands.llama_server import llama_server_options, served_setting, serving_flags
+from probes.commands.options import DIALECTS, Usage, request_options, tokenizer_option
+from probes.commands.output import CLEAN, FINDING, complain, print_json, print_spans, print_text
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+    from jinjarun.sources import Source
+    from jinjarun.template import Rendered
+    from probes.rendering.counting import Counter
+    from probes.rendering.paths import PathAnswer
+
+
+def add_options(added: argparse.ArgumentParser) -> None:
+    added.add_argument("--dialect", choices=DIALECTS, help="whose rules (default llama.cpp)")
+    request_options(added)
+    added.add_argument("--spans", action="store_true", help="show where each part of the prompt comes from")
+    added.add_argument(
+        "--as",
+        dest="engine",
+        choices=("llama-server", "transformers"),
+        help="the whole path of a request there, not the bare template",
+    )
+    added.add_argument("--request", metavar="FILE", help="with --as: a request body, read as that engine reads it")
+    added.add_argument("--explain", action="store_true", help="with --as: show on stderr what was changed, and why")
+    added.add_argument(
+        "--mask", action="store_true", help="with --as transformers: show on stderr what training counts as answers"
+    )
+    tokenizer_option(added)
+    llama_server_options(added)
+
+
+def run(args: argparse.Namespace) -> int:
+    from jinjarun.sources import SCHEMES
+    from jinjarun.template import Template
+    from probes.commands.inputs import request, special_tokens, template_source
+
+    dialect = args.dialect or DIALECTS[0]
+    if args.engine is not None and args.dialect is not None:
+        raise Usage("--dialect renders the bare template and --as takes a whole path: give one of them")
+    if args.template.startswith(SCHEMES) and args.engine is args.dialect is None:
+        args.engine = "llama-server"
+    if args.engine is not None:
+        return run_as(args)
+    if args.explain or args.request or args.mask or args.tokenizer or serving_flags(args):
+        raise Usage("--request, --explain, --mask, --tokenizer and llama-server's flags are for --as ENGINE")
+    chat: dict[str, Any] = dict(request(args))
+    source = template_source(args, dialect)
+    template = Template(source.template(args.variant), dialect=dialect)
+    spans = args.spans or args.json
+    answer = template.render(**chat, **special_tokens(args, source), now=args.now, spans=spans)
+    if args.json:
+        print_json(rendered_json(answer, dialect))
+    elif args.spans:
+        print_spans(answer.spans)
+    else:
+        print_text(answer.text, answer.data)
+    return CLEAN
+
+
+def run_as(args: argparse.Namespace) -> int:
+    """The prompt of a whole request path; what it changed goes to stderr, so that the prompt stays exact."""
+    from probes.commands.inputs import read_json, read_once, request
+    from probes.rendering.counting import counter
+    from probes.rendering.paths import ENGINES, answer_on_path
+
+    if args.request is not None and not (args.messages is args.conversation is args.tools is None):
+        raise Usage("--request is a whole request: give it without --messages, --conversation and --tools")
+    if args.mask and args.engine != "transformers":
+        raise Usage("--mask is for --as transformers: llama-server knows no training")
+    if args.tokenizer and not args.mask:
+        raise Usage("--tokenizer counts what --mask tells: give both")
+    lengths = counter(args.tokenizer)
+    if args.request is None:
+        chat: dict[str, Any] = dict(request(args))
+        body = {"chat_template_kwargs" if key == "variables" else key: value for key, value in chat.items()}
+    else:
+        read_once(args, args.request)
+        body = read_json(args.request)
+        if args.no_generation_prompt and isinstance(body, dict):
+            body["add_generation_prompt"] = False
+    if args.mask and isinstance(body, dict):
+        body["return_assistant_tokens_mask"] = True
+    source, setting = served_setting(args, "llama.cpp" if args.engine == "llama-server" else "transformers")
+    if source.kind == "server" and args.engine == "llama-server" and not serving_flags(args):
+        return run_there(args, source, body)
+    answer = answer_on_path(ENGINES[args.engine], setting, body, spans=args.spans or args.json)
+    if args.json:
+        print_json(answer.to_dict())
+    elif args.spans:
+        print_spans(answer.spans)
+    else:
+        print_text(answer.text, answer.data)
+    if not args.json:
+        sys.stdout.flush()
+        if args.explain:
+            print(explanation(answer), file=sys.stderr)
+        if answer.assistant_spans is not None:
+            print(mask_line(answer.text, answer.assistant_spans, lengths), file=sys.stderr)
+    return CLEAN
+
+
+def run_there(args: argparse.Namespace, source: Source, body: Any) -> int:
+    """The prompt of a running server, and on stderr where it is not the one that is expected of its build."""
+    from jinjarun.sources.server import RunningServer
+    from probes.reporters.text import server_text
+    from probes.serve.check import Asked, check_server
+
+    if args.spans or args.explain or args.variant or args.bos_token is not None or args.eos_token is not None:
+        raise Usage("a server gives its prompt and no more: save its template for --spans, --explain and other tokens")
+    if args.chat_template_kwargs is not None and args.request is not None:
+        raise Usage("a running server has its --chat-template-kwargs: put variables into the request")
+    server = RunningServer(source.path)
+    prompt = server.apply_template(body)
+    check = check_server(server, [Asked("request", body, prompt)], now=args.now)
+    if args.json:
+        print_json({"status": prompt.status, "text": prompt.text, "error": prompt.error, "check": check.model_dump()})
+    elif prompt.text is not None:
+        print_text(prompt.text, prompt.text.encode("utf-8", "surrogatepass"))
+    else:
+        complain(f"{source.path} answers {prompt.status}: {prompt.error}", FINDING)
+    if not args.json and not check.equal:
+        sys.stdout.flush()
+        print(server_text(check), end="", file=sys.stderr)
+    return CLEAN if prompt.text is not None and check.equal else FINDING
+
+
+def mask_line(text: str, places: Sequence[tuple[int, int]], lengths: Counter) -> str:
+    """How much of a prompt training would count as the assistant's."""
+    unit = lengths.unit.replace("_", " ")
+    many = "1 place" if len(places) == 1 else f"{len(places)} places"
+    return f"the mask covers {lengths.within(text, places):,} of {lengths.count(text):,} {unit}, in {many}"
+
+
+def explanation(answer: PathAnswer) -> str:
+    """A line for each place that the path changed, and why."""
+    rows = [f"  {row['path']:{32}} {row['name']}: {row['why']}" for row in answer.reworks]
+    known = "" if answer.family is None else f", known to it as {answer.family}"
+    head = f"{answer.path} {answer.version}, template {answer.template}{known}:"
+    return "\n".join([head, *(rows or ["  nothing was changed"])])
+
+
+def rendered_json(answer: Rendered, dialect: str) -> dict[str, Any]:
+    from jinjarun.dialects import dialect_named
+
+    return {
+        "engine": {"id": dialect, "version": dialect_named(dialect).version, "path": "raw"},
+        "text": answer.text,
+        "spans": [dataclasses.asdict(span) for span in answer.spans],
+        "cost": {"steps": answer.cost},
+    }
+
+
+COMMAND = Command("print the prompt that an engine would build", run, add_options)
