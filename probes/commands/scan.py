@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import sys
+from concurrent.futures import wait
 from typing import TYPE_CHECKING, Any
 
-from jinjarun.errors import InputError
+from jinjarun.errors import InputError, WorkerError
 from probes.commands import Command
+from probes.commands.output import CLEAN, FINDING, INTERRUPTED, complain, describe
 from probes.scanner.running import Lines, Progress, Stoppable, whole_file
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from concurrent.futures import Executor, Future
 
     from probes.reporters import Format, Out
     from probes.results.rows import Row
     from probes.results.tally import Tally
     from probes.scanner.scan import Submits
 
-CLEAN, FINDING, INTERRUPTED = 0, 1, 130
+LOST = 3
+"""Exit code where the executor is gone."""
 DASK = "dask://"
+LOOK_SECONDS = 5.0
+WITHOUT_WORKERS = 12
+"""How many looks in a row a cluster may have no worker before nobody is waited for any more."""
 BEFORE = ".before"
 """What a resumed scan calls the file that it goes on from, until it has written all of it anew."""
 
@@ -56,7 +64,8 @@ def add_options(added: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Exit code 1 for a finding, as `--fail-on` says, or a file that cannot be read; 130 after Ctrl-C."""
+    """Exit code 1 for a finding, as `--fail-on` says, or a file that cannot be read; 3 where the executor is lost; 130
+    after Ctrl-C."""
     from probes.reporters import chosen_format
     from probes.scanner.scan import scan
     from probes.scanner.walk import count
@@ -88,6 +97,8 @@ def run(args: argparse.Namespace) -> int:
     if rows.stopped:
         print("jinjarun: stopped; what is done is kept", file=sys.stderr)
         return INTERRUPTED
+    if rows.lost is not None:
+        return complain(f"{describe(rows.lost)}; what is done is kept, and --resume goes on", LOST)
     if args.resume and args.out is not None:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(args.out + BEFORE)
@@ -166,8 +177,45 @@ def dask_executor(url: str) -> Iterator[Submits]:
         client = connect("tcp://" + url.removeprefix(DASK), timeout="10s")
     except (OSError, ValueError) as error:
         raise InputError(f"{url}: no scheduler answers ({error})", path="--executor") from None
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # that it is lost, the scan tells
     with client:
-        yield client.get_executor(pure=False)
+        yield Cluster(client)
+
+
+class Cluster:
+    """A Dask client as an executor of a scan."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._executor: Executor = client.get_executor(pure=False)
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any) -> Waited:
+        return Waited(self._executor.submit(fn, *args), self)
+
+    def is_deserted(self) -> bool:
+        """Whether the scheduler has no workers. One that does not answer is found out by the client itself."""
+        try:
+            return self._client.scheduler_info().get("workers") == {}
+        except (OSError, RuntimeError):
+            return False
+
+
+class Waited:
+    """A call that a cluster has been given; it is waited for as long as there is somebody to answer it."""
+
+    def __init__(self, future: Future[Any], cluster: Cluster) -> None:
+        self._future = future
+        self._cluster = cluster
+        self.done, self.cancel = future.done, future.cancel
+
+    def result(self) -> Any:
+        deserted = 0
+        while deserted < WITHOUT_WORKERS:
+            wait([self._future], LOOK_SECONDS)
+            if self._future.done():
+                return self._future.result()
+            deserted = deserted + 1 if self._cluster.is_deserted() else 0
+        raise WorkerError("the cluster has no workers any more", reason="lost", function="scan")
 
 
 COMMAND = Command("probe every template of many files, each distinct one once", run, add_options, 0)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from jinjarun.errors import JinjarunError, SourceError
+from jinjarun.errors import JinjarunError, SourceError, WorkerError
 from jinjarun.isolation import IsolatedExecutor
 from jinjarun.sources import open_source
 from probes.chats.corpus import corpus_folder
@@ -132,16 +132,18 @@ def _warm() -> None:
 
 def _result(future: Future[list[dict[str, Any]]]) -> list[LintResult] | JinjarunError:
     try:
-        answers = future.result()
+        return [
+            LintResult(
+                name=answer["template"],
+                template=TemplateInfo.model_validate(answer["info"]),
+                findings=[Finding.model_validate(row) for row in answer["findings"]],
+                not_evaluated=[NotEvaluated.model_validate(row) for row in answer["not_evaluated"]],
+                evidence={key: Evidence.model_validate(piece) for key, piece in answer["evidence"].items()},
+            )
+            for answer in future.result()
+        ]
     except JinjarunError as error:
         return error
-    return [
-        LintResult(
-            name=answer["template"],
-            template=TemplateInfo.model_validate(answer["info"]),
-            findings=[Finding.model_validate(row) for row in answer["findings"]],
-            not_evaluated=[NotEvaluated.model_validate(row) for row in answer["not_evaluated"]],
-            evidence={key: Evidence.model_validate(piece) for key, piece in answer["evidence"].items()},
-        )
-        for answer in answers
-    ]
+    except (ValueError, TypeError, KeyError, AttributeError):
+        what = "its worker answered something that no lint answers; not evaluated; please report it with the template"
+        return WorkerError(f"lint: {what}", reason="protocol", function="lint")

@@ -10,6 +10,8 @@ import tempfile
 import time
 from typing import TYPE_CHECKING, Generic, TextIO, TypeVar
 
+from jinjarun.errors import WorkerError
+
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
     from types import FrameType
@@ -20,13 +22,14 @@ T = TypeVar("T")
 
 
 class Stoppable(Generic[T]):
-    """Items until the first Ctrl-C, then the end, so that whoever reads them finishes what it writes. A second one is
-    a KeyboardInterrupt, as ever."""
+    """Items until the first Ctrl-C (`stopped`), or until what makes them is lost (`lost` says how), then the end, so
+    that whoever reads them finishes what it writes. A second Ctrl-C is a KeyboardInterrupt, as ever."""
 
     def __init__(self, items: Generator[T, None, None]) -> None:
         self._items = items
         self._waiting = False
         self.stopped = False
+        self.lost: WorkerError | None = None
 
     def __iter__(self) -> Iterator[T]:
         with self._listening(), contextlib.closing(self._items):
@@ -38,6 +41,9 @@ class Stoppable(Generic[T]):
                     return
                 except KeyboardInterrupt:
                     self.stopped = True
+                    return
+                except WorkerError as error:
+                    self.lost = error
                     return
                 finally:
                     self._waiting = False
