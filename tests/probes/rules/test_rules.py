@@ -12,6 +12,7 @@ import pytest
 import probes.rules
 from probes.rules import rules
 from probes.rules.base import CODE, NAME
+from tests.bench.rules_over_corpus import PAGE, filled, rules_table
 from tests.probes.rules.support import linted
 
 if TYPE_CHECKING:
@@ -93,3 +94,8 @@ def test_the_repair_is_the_smallest(rule: Rule) -> None:
     pieces = re.findall(r"\w+", rule.triggers)
     kept = [piece for piece in pieces if piece in rule.repaired]
     assert len(kept) >= len(pieces) // 2
+
+
+def test_the_page_of_rules_is_the_registry() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert text == filled(text, "rules", rules_table()), "docs/rules.md: each rule has its row, as rules_table has it"
