@@ -19,6 +19,7 @@ code. Windows has none of this. What the kernel lacks is left out; `walls_here` 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import platform
 import struct
@@ -74,7 +75,6 @@ class Allowed:
 def close_in(allowed: Allowed, memory_bytes: int) -> None:
     """Raises the walls, in an order in which each can still be raised. `memory_bytes`: address space beyond what is
     taken now (Linux). Everything that the process needs of Python must be imported, or stand below `sys.path`."""
-    os.umask(0o077)
     _limit_resources(allowed, memory_bytes)
     if not (allowed.write or allowed.network or allowed.processes):
         sys.addaudithook(refuse_events)
@@ -123,15 +123,13 @@ def walls_here() -> dict[str, str]:
 
 
 def _limit_resources(allowed: Allowed, memory_bytes: int) -> None:
-    _limit(resource.RLIMIT_CORE, 0)
-    _limit(resource.RLIMIT_NOFILE, OPEN_FILES_OF_POOLS if allowed.processes or allowed.network else OPEN_FILES)
-    if not allowed.write:
-        _limit(resource.RLIMIT_FSIZE, 0)
+    limit(resource.RLIMIT_CORE, 0)
+    limit(resource.RLIMIT_NOFILE, OPEN_FILES_OF_POOLS if allowed.processes or allowed.network else OPEN_FILES)
     if sys.platform == "linux":
-        _limit(resource.RLIMIT_AS, address_space() + memory_bytes)
+        limit(resource.RLIMIT_AS, address_space() + memory_bytes)
 
 
-def _limit(which: int, value: int) -> None:
+def limit(which: int, value: int) -> None:
     hard = resource.getrlimit(which)[1]
     if hard == resource.RLIM_INFINITY or value < hard:
         resource.setrlimit(which, (value, value))
@@ -285,5 +283,6 @@ _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 def refuse_events(event: str, args: tuple[Any, ...]) -> None:
     """The audit hook of a process that only computes: all there is on macOS, and where the kernel lacks a wall."""
-    if event in _REFUSED or (event == "open" and args[2] & _WRITING):
-        raise PermissionError(f"{event} is refused in an isolated worker")
+    opens = event == "open" and args[2] & _WRITING and not isinstance(args[0], int)  # a number is open already
+    if opens or event in _REFUSED:
+        raise PermissionError(errno.EPERM, f"{event} is refused in an isolated worker")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from jinjarun.errors import JinjarunError
 from jinjarun.isolation.frames import HEADER, encode, find, read, shown, write
-from jinjarun.isolation.sandbox import Allowed, address_space, close_in, die_with
+from jinjarun.isolation.sandbox import Allowed, address_space, close_in, die_with, limit
 
 if sys.platform != "win32":
     import resource
@@ -48,8 +48,8 @@ def serve(
         if initializer is not None:
             find(initializer)()
         warm_bytes = address_space()
-        if sys.platform != "win32":
-            _limit_processes()
+        limit(resource.RLIMIT_FSIZE, 0)
+        limit(resource.RLIMIT_NPROC, 0)  # no thread either; the kernel does not hold root to it
         close_in(Allowed(read=tuple(readable), packages=tuple(modules)), memory_bytes)
     except BaseException as error:
         write(answers, 0, encode(["raised", f"{type(error).__name__}: {error}", True], "failure"))
@@ -76,13 +76,6 @@ def _answer(request: bytes, grown_bytes: int) -> bytes:
         failure = ["raised", type(error).__name__]
     # Here the exception is gone, and with it the frames that may hold all the memory there is.
     return json.dumps([*failure, address_space() > grown_bytes], default=repr).encode()
-
-
-def _limit_processes() -> None:
-    """No process and no thread may be started; the kernel does not hold root to it."""
-    hard = resource.getrlimit(resource.RLIMIT_NPROC)[1]
-    if hard:
-        resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
 
 
 def _allow_cpu(seconds: int) -> None:

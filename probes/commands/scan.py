@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from jinjarun.errors import InputError, WorkerError
 from probes.commands import Command
 from probes.commands.output import CLEAN, FINDING, INTERRUPTED, complain, describe
+from probes.scanner.begun import remove
 from probes.scanner.running import Lines, Progress, Stoppable, whole_file
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
     made = chosen_format("json" if args.json else args.format, args.out)
     with contextlib.ExitStack() as open_now:
         executor = None if args.executor is None else open_now.enter_context(dask_executor(args.executor))
-        known = open_now.enter_context(earlier_rows(args, made)) if args.resume else ()
+        known = open_now.enter_context(earlier_rows(args)) if args.resume else ()
         rows = Stoppable(
             scan(
                 args.path,
@@ -100,8 +101,7 @@ def run(args: argparse.Namespace) -> int:
     if rows.lost is not None:
         return complain(f"{describe(rows.lost)}; what is done is kept, and --resume goes on", LOST)
     if args.resume and args.out is not None:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(args.out + BEFORE)
+        remove(args.out + BEFORE)
     if args.out is not None:
         from probes.reporters.figures import headline
 
@@ -130,37 +130,42 @@ def output(path: str | None, made: Format) -> Iterator[Out]:
             yield file
 
 
+def prepare(args: argparse.Namespace) -> None:
+    """Where a scan goes on: what is in its file joins what it went on from before, whole lines only."""
+    from probes.reporters import chosen_format
+
+    made = chosen_format("json" if args.json else args.format, args.out)
+    if not args.resume or args.cache is not None:
+        return
+    if args.out is None or made.name != "jsonl":
+        raise InputError("--resume needs --cache, or --out with a .jsonl file", path="--resume")
+    if not os.path.exists(args.out):
+        return
+    before = args.out + BEFORE
+    if not os.path.exists(before):
+        os.replace(args.out, before)
+        return
+    with open(args.out, "rb") as rows, open(before, "ab") as file:
+        file.write(b"\n")
+        for line in rows:
+            if line.endswith(b"\n"):
+                file.write(line)
+
+
 @contextlib.contextmanager
-def earlier_rows(args: argparse.Namespace, made: Format) -> Iterator[Iterator[Row] | tuple[()]]:
+def earlier_rows(args: argparse.Namespace) -> Iterator[Iterator[Row] | tuple[()]]:
     """The rows of the file that was cut off. It is kept beside the new one until that has all rows."""
     if args.cache is not None:
         yield ()
         return
-    if args.out is None or made.name != "jsonl":
-        raise InputError("--resume needs --cache, or --out with a .jsonl file", path="--resume")
     from probes.reporters.jsonl import read
 
-    before = args.out + BEFORE
-    if os.path.exists(args.out):
-        if os.path.exists(before):
-            append_rows(args.out, before)
-        else:
-            os.replace(args.out, before)
+    before = str(args.out) + BEFORE
     if not os.path.exists(before):
         yield ()
         return
     with open(before, "rb") as file:
         yield read(file)
-
-
-def append_rows(source: str, target: str) -> None:
-    """A resumed scan was cut off as well: its rows join those that it went on from."""
-    from probes.reporters.jsonl import read
-
-    with open(source, "rb") as rows, open(target, "ab") as file:
-        file.write(b"\n")
-        for row in read(rows):
-            file.write(f"{row.to_json()}\n".encode())
 
 
 @contextlib.contextmanager
@@ -195,7 +200,7 @@ class Cluster:
     def is_deserted(self) -> bool:
         """Whether the scheduler has no workers. One that does not answer is found out by the client itself."""
         try:
-            return self._client.scheduler_info().get("workers") == {}
+            return bool(self._client.scheduler_info().get("workers") == {})
         except (OSError, RuntimeError):
             return False
 
@@ -218,4 +223,6 @@ class Waited:
         raise WorkerError("the cluster has no workers any more", reason="lost", function="scan")
 
 
-COMMAND = Command("probe every template of many files, each distinct one once", run, add_options, 0)
+COMMAND = Command(
+    "probe every template of many files, each distinct one once", run, add_options, 0, bounded=False, prepare=prepare
+)

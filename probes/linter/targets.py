@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from jinjarun.errors import JinjarunError, SourceError, WorkerError
 from jinjarun.isolation import IsolatedExecutor
-from jinjarun.sources import open_source
+from jinjarun.sources import FAMILY, SCHEMES, STDIN, open_source
+from jinjarun.sources.hf_cache import cache_folder, is_repository
 from probes.chats.corpus import corpus_folder
 from probes.linter.lint import LintResult, lint
 from probes.report import Evidence, Finding, NotEvaluated, TemplateInfo, TemplateSource
@@ -47,6 +48,22 @@ def find_targets(target: str) -> list[str]:
     if not found:
         raise SourceError(f"{target}: holds no template, and no folder of a model", path=target)
     return found
+
+
+def files_of(target: str) -> list[str]:
+    """Files and folders that a target is read from: itself, and for a repository in the Hugging Face cache, or a folder
+    of one, all of that repository, because links lead there. None for a server and standard input."""
+    if target.startswith(FAMILY):
+        return [str(corpus_folder())]
+    if target.startswith(SCHEMES) or target == STDIN:
+        return []
+    if os.path.lexists(target):
+        above, kind = os.path.split(os.path.dirname(os.path.realpath(target)))
+        return [target, above] if kind == "snapshots" else [target]
+    if not is_repository(target):
+        return []
+    repository = target.partition("@")[0].replace("/", "--")
+    return [os.path.join(cache_folder(), f"models--{repository}")]
 
 
 def _is_model(names: Sequence[str]) -> bool:
@@ -119,7 +136,12 @@ def lint_all(targets: Sequence[str], options: Options) -> Iterator[tuple[str, li
             except JinjarunError as error:
                 yield target, error
         return
-    with IsolatedExecutor(timeout_seconds=TIMEOUT_SECONDS, cpu_seconds=CPU_SECONDS, initializer=_warm) as executor:
+    with IsolatedExecutor(
+        timeout_seconds=TIMEOUT_SECONDS,
+        cpu_seconds=CPU_SECONDS,
+        initializer=_warm,
+        readable=[path for target in targets for path in files_of(target)],
+    ) as executor:
         futures = [(target, executor.submit(lint_isolated, target, asdict(options))) for target in targets]
         for target, future in futures:
             yield target, _result(future)

@@ -15,7 +15,7 @@ if sys.platform != "win32":
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-PREFIX = "jinjarun-"
+PREFIX = "jinjarun-tmp-"
 
 
 @contextlib.contextmanager

@@ -437,8 +437,8 @@ with temporary_folder() as folder:
 def test_temporary_folders_of_the_dead_are_cleared_away(tmp_path: Path) -> None:
     """Those of the living stay, and so does what is not ours."""
     (tmp_path / "other").mkdir()
-    (tmp_path / "jinjarun-file").write_text("no folder")
-    (tmp_path / "jinjarun-link").symlink_to("other")
+    (tmp_path / "jinjarun-tmp-file").write_text("no folder")
+    (tmp_path / "jinjarun-tmp-link").symlink_to("other")
     command = [sys.executable, "-c", OWNER, str(tmp_path)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with (
@@ -458,7 +458,7 @@ def test_temporary_folders_of_the_dead_are_cleared_away(tmp_path: Path) -> None:
             third.communicate("\n")
         assert not new.exists()
         living.communicate("\n")
-    assert sorted(os.listdir(tmp_path)) == ["jinjarun-file", "jinjarun-link", "other"]
+    assert sorted(os.listdir(tmp_path)) == ["jinjarun-tmp-file", "jinjarun-tmp-link", "other"]
 
 
 def test_what_is_done_is_kept_when_it_is_closed(tmp_path: Path) -> None:
