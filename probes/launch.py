@@ -134,7 +134,7 @@ class _Worker:
             self._said += data
             try:
                 self._understand()
-            except (ValueError, TypeError, KeyError, RecursionError):
+            except (ValueError, TypeError, RecursionError):
                 return "its worker sent something that makes no sense, so it was killed; please report it"
 
     def _understand(self) -> None:
@@ -144,11 +144,16 @@ class _Worker:
         self._said = bytearray(rest)
         for line in lines:
             if self._acts is None:
-                plan = json.loads(line)
-                self._acts, self._seconds = plan["acts"], plan["seconds"]
-                self._deadline = None if self._seconds is None else time.monotonic() + self._seconds
+                match json.loads(line):
+                    case {"acts": [*acts], "seconds": int() | float() | None as seconds}:
+                        self._acts, self._seconds = [list(map(str, act)) for act in acts], seconds
+                        self._deadline = None if seconds is None else time.monotonic() + seconds
+                    case _:
+                        raise ValueError
+            elif (number := int(line)) in range(len(self._acts)):
+                self._done.add(number)
             else:
-                self._done.add(range(len(self._acts))[int(line)])
+                raise ValueError
 
     def _too_late(self) -> str:
         if self._acts is None:
