@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None, *, before_run: Callable[[argparse.Na
         if os.environ.get("JINJARUN_TRACEBACK"):
             raise
         message = f"internal error, a bug of jinjarun: {type(error).__name__}: {quote(str(error))}"
-        return complain(f"{message}\nJINJARUN_TRACEBACK=1 shows where; please report it", UNUSABLE)
+        return complain([message, "JINJARUN_TRACEBACK=1 shows where; please report it"], UNUSABLE)
 
 
 def run(argv: Sequence[str], before_run: Callable[[argparse.Namespace], None] | None) -> int:

@@ -51,9 +51,12 @@ ENVIRONMENT = (
 )
 """The variables that a worker gets, where they are set: what Python needs to start, to name files and to tell the time.
 The rest of the environment is where secrets are."""
+_LOOK_SECONDS = 0.05
+"""How soon a worker is killed once nobody waits for its answer."""
 
 _ADVICE = {
     "timeout": "not evaluated; a higher timeout_seconds allows more",
+    "cancelled": "not evaluated",
     "memory": "not evaluated; a higher memory_bytes allows more",
     "cpu": "not evaluated; a higher cpu_seconds allows more",
     "start": "not evaluated; nothing can be judged without workers",
@@ -76,9 +79,20 @@ class _Bounds:
     readable: tuple[str, ...]
 
 
+class _Answer(Future[T]):
+    """The future of a call. To `cancel` one that runs already gives it up: its worker is killed, and what the future
+    then holds is the WorkerError of that."""
+
+    given_up = False
+
+    def cancel(self) -> bool:
+        self.given_up = True
+        return super().cancel()
+
+
 @dataclass(frozen=True, slots=True)
 class _Call:
-    future: Future[Any]
+    future: _Answer[Any]
     function: str
     request: bytes
 
@@ -98,8 +112,8 @@ class IsolatedExecutor(Executor):
     - the result,
     - the `JinjarunError` that the function raised,
     - a `WorkerError` whose `reason` is "timeout", "memory", "cpu", "crash" (it died, or raised another exception, whose
-      type alone is told), "protocol" (its answer was not a well-formed one) or "start" (no worker could be started). It
-      costs this one call.
+      type alone is told), "protocol" (its answer was not a well-formed one), "cancelled" (its future was cancelled while
+      it ran) or "start" (no worker could be started). It costs this one call.
 
     `timeout_seconds` (wall clock), `cpu_seconds` (whole seconds, rounded up to the next one), `answer_bytes` and
     `answer_values` (all that stands in the lists and objects of an answer) bound each call, `memory_bytes` is what a
@@ -153,7 +167,7 @@ class IsolatedExecutor(Executor):
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         function = _name_of(fn)
-        call = _Call(Future(), function, encode([function, args, kwargs], f"arguments of {shown(function)}"))
+        call = _Call(_Answer(), function, encode([function, args, kwargs], f"arguments of {shown(function)}"))
         with self._lock:
             if self._closed:
                 raise RuntimeError("cannot schedule new futures after shutdown")
@@ -229,7 +243,7 @@ def _evaluate(call: _Call, worker: _Worker | None, bounds: _Bounds) -> _Worker |
             worker = None
         if worker is None:
             worker = _Worker(bounds, module)
-        result = worker.call(call.function, call.request)
+        result = worker.call(call)
     except JinjarunError as error:
         call.future.set_exception(error.with_traceback(None))  # it would keep this frame and the future in a cycle
     except BaseException as error:
@@ -263,6 +277,7 @@ class _Worker:
         """What it has imported of the functions that it may be asked: behind the walls it cannot read others."""
         self.calls = 0
         self.function = ""
+        self.asked: _Answer[Any] | None = None
         self.usable = False
         settings = {
             "path": list(map(str, sys.path)),
@@ -301,14 +316,18 @@ class _Worker:
             self.stop()
             raise
 
-    def call(self, function: str, request: bytes) -> Any:
+    def call(self, call: _Call) -> Any:
         self.usable = False
         self.calls += 1
-        self.function = shown(function)
+        self.function = shown(call.function)
         seconds = self.bounds.timeout_seconds
         deadline = time.monotonic() + seconds
-        self._send(HEADER.pack(len(request), self.calls) + request, seconds, deadline)
-        return self._receive(seconds, deadline)
+        self.asked = call.future
+        try:
+            self._send(HEADER.pack(len(call.request), self.calls) + call.request, seconds, deadline)
+            return self._receive(seconds, deadline)
+        finally:
+            self.asked = None
 
     def is_quiet(self) -> bool:
         """Whether it lives and has sent nothing since its last answer."""
@@ -363,9 +382,12 @@ class _Worker:
         return self._open(data)
 
     def _wait(self, pipe: select.poll, seconds: float, deadline: float) -> None:
-        rest = deadline - time.monotonic()
-        if rest <= 0 or not pipe.poll(rest * 1000):
-            raise self._failure("timeout", f"no answer within {seconds:g} s, so its worker was killed")
+        while (rest := deadline - time.monotonic()) > 0:
+            if pipe.poll(min(rest, _LOOK_SECONDS) * 1000):
+                return
+            if self.asked is not None and self.asked.given_up:
+                raise self._failure("cancelled", "nobody waits for its answer, so its worker was killed")
+        raise self._failure("timeout", f"no answer within {seconds:g} s, so its worker was killed")
 
     def _open(self, data: bytearray) -> Any:
         """The result in an answer; or raises what the answer tells. `worker.serve` has the other end."""

@@ -30,7 +30,7 @@ from jinjarun.sources.files import (
     read_stream,
     starts_with,
 )
-from jinjarun.sources.folder import TOKEN_JSON, Folder, open_folder
+from jinjarun.sources.folder import TOKEN_JSON, TOKENIZER, Folder, open_folder
 from jinjarun.sources.gguf import MAGIC
 from jinjarun.sources.gguf_file import open_gguf
 from jinjarun.sources.hf_cache import cache_folder, find_snapshot, is_repository
@@ -78,6 +78,7 @@ def open_source(
     corpus: str | os.PathLike[str] | None = None,
     stdin: BinaryIO | None = None,
     vocabulary: bool = True,
+    inside: str | None = None,
 ) -> Source:
     """Find the templates and tokens of a target. Where there is no template `Source.templates` is empty, and only
     asking for one is an error.
@@ -91,6 +92,9 @@ def open_source(
     and in a single file there is nothing to decide.
     `name`: what to call it; by default the repository, the folder or the file.
     `vocabulary`: whether to read tokenizer.json (tens of megabytes), which stop verdicts need and rendering does not.
+    `inside`: for a file that was found in a folder, that folder as `files.boundary` gives it: links that lead out of it
+    are refused. A link that the caller names is followed. In a folder, links that lead out of it always are refused; in
+    the cache, out of the repository.
 
     Raises `SourceError`.
     """
@@ -109,7 +113,7 @@ def open_source(
     elif is_directory(path):
         folder = Folder(path, name or _base(path), "model_folder")
     elif is_file(path) or path.endswith(FILE_ENDINGS) or not is_repository(path):
-        return _open_file(path, name)
+        return _open_file(path, name, inside)
     else:
         snapshot = find_snapshot(path)
         if snapshot is None:
@@ -119,22 +123,22 @@ def open_source(
     return open_folder(folder, reads_as=reads_as, vocabulary=vocabulary)
 
 
-def _open_file(path: str, name: str | None) -> Source:
+def _open_file(path: str, name: str | None, inside: str | None) -> Source:
     """By its ending; a configuration by its whole name, before which others often stand."""
     base = os.path.basename(path)
     if base.endswith(".json"):
-        return _open_json(path, base, name)
-    if base.endswith(".gguf") or (not base.endswith(".jinja") and starts_with(path, MAGIC)):
-        return open_gguf(path, name=name or base)
-    text, notes = hf_files.read_text(path, TEXT_BYTES)
+        return _open_json(path, base, name, inside)
+    if base.endswith(".gguf") or (not base.endswith(".jinja") and starts_with(path, MAGIC, inside)):
+        return open_gguf(path, name=name or base, inside=inside)
+    text, _, notes = hf_files.read_text(path, TEXT_BYTES, inside)
     return _from_text(text, "jinja_file", path, name or base.removesuffix(".jinja"), notes)
 
 
-def _open_json(path: str, base: str, name: str | None) -> Source:
-    if base in TOKEN_JSON.values():
+def _open_json(path: str, base: str, name: str | None, inside: str | None) -> Source:
+    if base == TOKENIZER or base in TOKEN_JSON.values():
         raise failure(path, "holds no template", hint="give the folder that it is in")
     kind = next((place for place in JSON_PLACES if base.endswith(FILES[place])), JSON_PLACES[0])
-    file = read_json(path)
+    file = read_json(path, inside=inside)
     slot, notes = hf_files.template_slot(file, kind)
     tokens = hf_files.TokenFiles(file if kind == "tokenizer_config" else None)
     if name is None:

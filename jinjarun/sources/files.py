@@ -30,6 +30,9 @@ _KINDS = (
     (stat.S_ISBLK, "is a device, not a file"),
 )
 
+_KERNEL = ("/proc/", "/sys/")
+"""What lies there is regular by its mode, and tells of this process and this machine."""
+
 
 def failure(path: str, reason: str, *, place: str | None = None, hint: str | None = None) -> SourceError:
     """`SourceError` "PATH: PLACE: REASON; HINT" with the four as `details`; null where there is none."""
@@ -51,19 +54,72 @@ def os_errors(path: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def open_regular(path: str) -> Iterator[tuple[io.FileIO, int]]:
-    """An open regular file and its size in bytes. Links are followed; pipes, devices and directories are refused.
+def open_regular(path: str, inside: str | None = None) -> Iterator[tuple[io.FileIO, int]]:
+    """An open regular file and its size in bytes; pipes, devices, directories and files of the kernel are refused.
+
+    `inside`: a folder as `boundary` gives it. A file that lies elsewhere, reached over whatever links, is refused;
+    without it links are followed wherever they lead.
 
     The kind is checked before opening, because opening a device can have effects, and after it, because the name
-    can have changed hands; opened without blocking, because a pipe may have taken its place.
+    can have changed hands; opened without blocking, because a pipe may have taken its place. Where the file lies is
+    asked of the open file, which no link can change any more.
     """
     with os_errors(path):
         _require_regular(path, os.stat(path).st_mode)
+        if inside is not None:
+            require_inside(path, inside)
         flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
         with io.FileIO(os.open(path, flags), "rb") as file:
             status = os.fstat(file.fileno())
             _require_regular(path, status.st_mode)
+            real = _real_path(path, file.fileno(), status)
+            if real.startswith(_KERNEL):
+                raise failure(path, "is a file of the kernel, not of a model")
+            if inside is not None:
+                _require_inside(path, real, inside)
             yield file, status.st_size
+
+
+def _real_path(path: str, descriptor: int, status: os.stat_result) -> str:
+    """Where an open file lies: Linux tells; elsewhere the name is followed again and must lead to the same file."""
+    try:
+        return os.readlink(f"/proc/self/fd/{descriptor}")
+    except OSError:
+        real = os.path.realpath(path)
+        if not os.path.samestat(status, os.lstat(real)):
+            raise failure(path, "changed while it was opened", hint="try again") from None
+        return real
+
+
+def boundary(folder: str) -> str:
+    """The real folder that the files of a model may lie in: its own; for a snapshot in the Hugging Face cache, whose
+    files are links to `../../blobs`, its repository's."""
+    with os_errors(folder):
+        real = os.path.realpath(folder)
+    above, snapshots = os.path.split(os.path.dirname(real))
+    return above if snapshots == "snapshots" and os.path.basename(above).startswith("models--") else real
+
+
+def is_inside(path: str, folder: str) -> bool:
+    """Whether a file or folder, all its links followed, lies in what `boundary` gave. A link to itself does."""
+    with os_errors(path):
+        return _lies_in(os.path.realpath(path), folder)
+
+
+def _lies_in(real: str, folder: str) -> bool:
+    return real.startswith(os.path.join(folder, ""))
+
+
+def require_inside(path: str, folder: str) -> None:
+    """`SourceError` where a file or folder, all its links followed, lies outside of what `boundary` gave."""
+    with os_errors(path):
+        _require_inside(path, os.path.realpath(path), folder)
+
+
+def _require_inside(path: str, real: str, folder: str) -> None:
+    if not _lies_in(real, folder):
+        hint = "if that is meant, copy the file there, or name the file itself"
+        raise failure(path, f"is a link that leads out of {quote(folder)}", hint=hint)
 
 
 def _require_regular(path: str, mode: int) -> None:
@@ -71,9 +127,10 @@ def _require_regular(path: str, mode: int) -> None:
         raise failure(path, next((text for test, text in _KINDS if test(mode)), "is not a regular file"))
 
 
-def read_bytes(path: str, limit: int) -> bytes:
-    """The whole file, or `SourceError` if it has more than `limit` bytes, whatever size it claims."""
-    with open_regular(path) as (file, size):
+def read_bytes(path: str, limit: int, inside: str | None = None) -> bytes:
+    """The whole file, or `SourceError` if it has more than `limit` bytes, whatever size it claims; `inside` as in
+    `open_regular`."""
+    with open_regular(path, inside) as (file, size):
         if size > limit:
             raise _too_large(path, limit, size)
         return read_stream(path, file, limit)
@@ -94,7 +151,8 @@ def read_stream(path: str, stream: BinaryIO | io.RawIOBase, limit: int) -> bytes
 
 def _too_large(path: str, limit: int, size: int | None = None) -> SourceError:
     has = "more than that" if size is None else f"{size:,}"
-    return failure(path, f"is too large: {has} of at most {limit:,} bytes")
+    hint = None if size is None else "the files of one model count together"
+    return failure(path, f"is too large: {has} of at most {limit:,} bytes", hint=hint)
 
 
 def decode(path: str, data: bytes, place: str | None = None) -> tuple[str, bool]:
@@ -141,7 +199,7 @@ def list_names(path: str) -> list[str]:
     return sorted(names)
 
 
-def starts_with(path: str, prefix: bytes) -> bool:
+def starts_with(path: str, prefix: bytes, inside: str | None = None) -> bool:
     """Whether a regular file begins with these bytes."""
-    with open_regular(path) as (file, _), os_errors(path):
+    with open_regular(path, inside) as (file, _), os_errors(path):
         return file.read(len(prefix)) == prefix

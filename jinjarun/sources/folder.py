@@ -7,10 +7,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jinjarun.sources import gguf_file, hf_files
-from jinjarun.sources.files import TEXT_BYTES, failure, is_file, list_names
-from jinjarun.sources.json_data import CONFIG, TOKENIZER, JsonBounds, JsonFile, read_json
+from jinjarun.sources.files import (
+    TEXT_BYTES,
+    boundary,
+    failure,
+    is_directory,
+    is_file,
+    list_names,
+    require_inside,
+)
+from jinjarun.sources.json_data import CONFIG, JsonFile, read_json
 from jinjarun.sources.precedence import FILES, JSON_PLACES, READERS, Place, Slot, choose, read
 from jinjarun.sources.source import DEFAULT, Candidate, Kind, Note, Source
+from jinjarun.sources.tokenizer_json import TokenizerJson, read_tokenizer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,13 +28,12 @@ SUFFIX = ".jinja"
 TOKEN_JSON = {
     "special_tokens_map": "special_tokens_map.json",
     "added_tokens": "added_tokens.json",
-    "tokenizer": "tokenizer.json",
     "generation": "generation_config.json",
     "model": "config.json",
 }
-"""The JSON files about tokens, by their field in `TokenFiles`."""
+"""The JSON files about tokens that are read as a whole, by their field in `TokenFiles`."""
 
-ADDITIONAL_FILES = 100
+TOKENIZER = "tokenizer.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +51,11 @@ def open_folder(folder: Folder, *, reads_as: str, vocabulary: bool = True) -> So
 
     Without `vocabulary` the largest file, tokenizer.json, is left unread.
     """
-    path = folder.path
+    path, inside = folder.path, boundary(folder.path)
     notes: list[Note] = []
     slots: dict[Place, Slot] = {}
-    found = _JsonFiles(path, notes)
-    slots.update(_jinja_slots(path, notes))
+    found = _JsonFiles(path, inside, notes)
+    slots.update(_Jinja(path, inside, notes).slots())
     config: JsonFile | None = None
     for place in JSON_PLACES:
         file = found.read(FILES[place])
@@ -60,14 +68,12 @@ def open_folder(folder: Folder, *, reads_as: str, vocabulary: bool = True) -> So
             slots[place] = slot
     tokens = hf_files.TokenFiles(
         config,
-        **{
-            field: found.read(file_name, TOKENIZER if field == "tokenizer" else CONFIG, constants=field == "model")
-            for field, file_name in TOKEN_JSON.items()
-            if vocabulary or field != "tokenizer"
-        },
+        **{field: found.read(file, constants=field == "model") for field, file in TOKEN_JSON.items()},
+        tokenizer=found.tokenizer() if vocabulary else None,
     )
     if not found.any and not slots and (models := _gguf_files(path)):
-        return gguf_file.open_gguf(_first(path, models), name=folder.name, kind=folder.kind, revision=folder.revision)
+        first = _first(path, models)
+        return gguf_file.open_gguf(first, name=folder.name, kind=folder.kind, revision=folder.revision, inside=inside)
     reading = choose(reads_as, slots)
     return Source(
         kind=folder.kind,
@@ -86,41 +92,70 @@ def open_folder(folder: Folder, *, reads_as: str, vocabulary: bool = True) -> So
 
 
 class _JsonFiles:
-    """Reads what is there, and keeps the notes."""
+    """Reads what is there within the bounds of one model, and keeps the notes."""
 
-    def __init__(self, folder: str, notes: list[Note]) -> None:
+    def __init__(self, folder: str, inside: str, notes: list[Note]) -> None:
         self.folder = folder
+        self.inside = inside
         self.notes = notes
+        self.left = CONFIG
         self.any = False
 
-    def read(self, name: str, bounds: JsonBounds = CONFIG, *, constants: bool = False) -> JsonFile | None:
+    def read(self, name: str, *, constants: bool = False) -> JsonFile | None:
         """config.json is where Infinity is usual (`time_step_limit` of Mamba), so only there it is let pass."""
+        path = self._there(name)
+        if path is None:
+            return None
+        file = read_json(path, self.left, constants=constants, inside=self.inside)
+        self.left = self.left.less(file.spent)
+        self.notes.extend(hf_files.json_notes(file))
+        return file
+
+    def tokenizer(self) -> TokenizerJson | None:
+        path = self._there(TOKENIZER)
+        if path is None:
+            return None
+        found = read_tokenizer(path, self.inside)
+        self.notes.extend(hf_files.json_notes(found.file))
+        return found
+
+    def _there(self, name: str) -> str | None:
         path = os.path.join(self.folder, name)
         if not is_file(path):
             return None
         self.any = True
-        file = read_json(path, bounds, constants=constants)
-        self.notes.extend(hf_files.json_notes(file))
-        return file
+        return path
 
 
-def _jinja_slots(folder: str, notes: list[Note]) -> Iterator[tuple[Place, Slot]]:
-    path = os.path.join(folder, FILES["jinja"])
-    if is_file(path):
-        yield "jinja", Slot("string", (_jinja(path, DEFAULT, notes),))
-    additional = os.path.join(folder, FILES["additional"])
-    files = [file for file in list_names(additional) if file.endswith(SUFFIX)]
-    if len(files) > ADDITIONAL_FILES:
-        raise failure(additional, f"has {len(files):,} templates, more than {ADDITIONAL_FILES}")
-    if files:
-        found = [_jinja(os.path.join(additional, file), file.removesuffix(SUFFIX), notes) for file in files]
-        yield "additional", Slot("list", tuple(found))
+class _Jinja:
+    """Reads the .jinja files of a folder, which together may have as many bytes as one template."""
 
+    def __init__(self, folder: str, inside: str, notes: list[Note]) -> None:
+        self.folder = folder
+        self.inside = inside
+        self.notes = notes
+        self.left = TEXT_BYTES
 
-def _jinja(path: str, name: str, notes: list[Note]) -> Candidate:
-    text, more = hf_files.read_text(path, TEXT_BYTES)
-    notes.extend(more)
-    return Candidate(name, text, "jinja_file", path)
+    def slots(self) -> Iterator[tuple[Place, Slot]]:
+        path = os.path.join(self.folder, FILES["jinja"])
+        if is_file(path):
+            yield "jinja", Slot("string", (self._read(path, DEFAULT),))
+        additional = os.path.join(self.folder, FILES["additional"])
+        if not is_directory(additional):
+            return
+        require_inside(additional, self.inside)
+        files = [file for file in list_names(additional) if file.endswith(SUFFIX)]
+        if len(files) > hf_files.TEMPLATES:
+            raise failure(additional, f"has {len(files):,} templates, more than {hf_files.TEMPLATES}")
+        if files:
+            found = [self._read(os.path.join(additional, file), file.removesuffix(SUFFIX)) for file in files]
+            yield "additional", Slot("list", tuple(found))
+
+    def _read(self, path: str, name: str) -> Candidate:
+        text, size, more = hf_files.read_text(path, self.left, self.inside)
+        self.left -= size
+        self.notes.extend(more)
+        return Candidate(name, text, "jinja_file", path)
 
 
 def _gguf_files(path: str) -> list[str]:

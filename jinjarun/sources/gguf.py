@@ -15,6 +15,8 @@ import contextlib
 import struct
 from bisect import bisect_left
 from dataclasses import dataclass, field
+from functools import cached_property
+from operator import sub
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from jinjarun.sources.files import TEXT_BYTES, failure, open_regular
@@ -30,11 +32,18 @@ KEYS = 16_384
 KEY_BYTES = 1_024
 STRINGS = 1_500_000
 """The most strings in all arrays together; Gemma 3, the largest known to us, has 777,000 (tokens and merges)."""
+LIST_OF_TOKENS = 520_000
+"""The most tokens; Gemma 3 has 262,000."""
 STRING_BYTES = 1 << 30
-READ_BYTES = 64_000_000
+READ_BYTES = 32_000_000
 """The most bytes of a file that are read; Gemma 3 needs 15 million."""
+TOKEN_BYTES = 65_536
+"""The longest token; real ones have some hundred bytes."""
 
 _CHUNK = 1 << 16
+_LARGEST_CHUNK = 1 << 20
+_ID_BITS = 20
+_LARGEST_ID = (1 << _ID_BITS) - 1
 _LEAST_PAIR = 14
 _LEAST_TENSOR = 24
 _STRING, _ARRAY = 8, 9
@@ -90,26 +99,43 @@ class GgufVocabulary:
         """Also in the spellings of byte-level BPE and SentencePiece; the first of several equal ones."""
         for spelling in spellings(text):
             raw = spelling.encode("utf-8", "surrogatepass")
-            record = len(raw).to_bytes(8, "big" if self.big_endian else "little") + raw
-            at = self.records.find(record)
-            while at >= 0:
-                id = bisect_left(self.starts, at)
-                if id < len(self.starts) and self.starts[id] == at:
+            first = _hashed(raw) << _ID_BITS
+            at = bisect_left(self._index, first)
+            while at < len(self._index) and self._index[at] >> _ID_BITS == first >> _ID_BITS:
+                id = self._index[at] & _LARGEST_ID
+                if self._raw(id) == raw:
                     return self.token(id)
-                at = self.records.find(record, at + 1)
+                at += 1
         return None
+
+    @cached_property
+    def _index(self) -> array.array[int]:
+        """A hash of each text above its id, in order. Python's hash, since nobody can choose texts that collide in it:
+        a search through the records would stop at every place where a token holds another one."""
+        return array.array("Q", sorted(_hashed(self._raw(id)) << _ID_BITS | id for id in range(len(self.starts))))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the index, whose hashes hold in this process alone."""
+        return {name: value for name, value in self.__dict__.items() if name != "_index"}
+
+    def _raw(self, id: int) -> bytes:
+        start = self.starts[id] + 8
+        end = self.starts[id + 1] if id + 1 < len(self.starts) else len(self.records)
+        return self.records[start:end]
 
     def token(self, id: int) -> Token | None:
         """Bytes that are not UTF-8 become U+FFFD."""
         if not 0 <= id < len(self.starts):
             return None
-        start = self.starts[id] + 8
-        end = self.starts[id + 1] if id + 1 < len(self.starts) else len(self.records)
-        return Token(self.records[start:end].decode("utf-8", "replace"), id, self._type(id))
+        return Token(self._raw(id).decode("utf-8", "replace"), id, self._type(id))
 
     def _type(self, id: int) -> TokenType | None:
         code = self.types[4 * id : 4 * id + 4]
         return _TYPE_NAMES.get(int.from_bytes(code, "big" if self.big_endian else "little")) if len(code) == 4 else None
+
+
+def _hashed(text: bytes) -> int:
+    return hash(text) & (1 << 64 - _ID_BITS) - 1
 
 
 @dataclass
@@ -126,9 +152,10 @@ class GgufHeader:
     bytes_read: int = 0
 
 
-def read_gguf(path: str) -> GgufHeader:
-    """The header of a GGUF file, or `SourceError` with the key and the byte at which it cannot be true."""
-    with open_regular(path) as (file, size):
+def read_gguf(path: str, inside: str | None = None) -> GgufHeader:
+    """The header of a GGUF file, or `SourceError` with the key and the byte at which it cannot be true; `inside` as in
+    `open_regular`."""
+    with open_regular(path, inside) as (file, size):
         return _Reader(path, file, size).header()
 
 
@@ -143,8 +170,9 @@ class _Reader:
         self.key = ""
         self.order = "<"
         self.strings = 0
+        self.template_bytes = 0
         self.bytes_read = 0
-        self._buffer = b""
+        self._buffer = bytearray()
         self._start = 0
 
     def header(self) -> GgufHeader:
@@ -166,15 +194,15 @@ class _Reader:
         if pairs * _LEAST_PAIR > room or pairs > KEYS:
             self.fail(f"claims {pairs:,} keys, more than {'fit into the file' if pairs <= KEYS else f'{KEYS:,}'}")
         types = b""
-        seen: set[str] = set()
+        seen: set[bytes] = set()
         for _ in range(pairs):
             self.key = ""
             key = self.text("key", KEY_BYTES)
             if not key:
                 self.fail("has an empty key")
-            if key in seen:
+            if key.encode() in seen:
                 self.fail(f"has the key {key} twice")
-            seen.add(key)
+            seen.add(key.encode())
             self.key = key
             types = self.pair(key, found) or types
         if found.vocabulary is not None and types:
@@ -188,7 +216,11 @@ class _Reader:
         code = self.number("I")
         if key == TEMPLATE or key.startswith(TEMPLATE + "."):
             self.require(code == _STRING, "a string")
-            found.templates[key] = self.text("template", TEXT_BYTES)
+            text = self.text("template", TEXT_BYTES)
+            self.template_bytes += len(text.encode())
+            if self.template_bytes > TEXT_BYTES:
+                self.fail(f"has templates of more than {TEXT_BYTES:,} bytes in all")
+            found.templates[key] = text
         elif key in TEXTS:
             self.require(code == _STRING, "a string")
             found.values[key] = self.text("text", KEY_BYTES)
@@ -212,10 +244,16 @@ class _Reader:
         if code == _STRING:
             self.check_strings(count)
             if key == TOKENS:
+                if count > LIST_OF_TOKENS:
+                    self.fail(f"claims {count:,} tokens, more than {LIST_OF_TOKENS:,}")
                 begin = self.at
                 starts = self.walk(count, keep=True)
                 self.fill(0, begin)
-                records = self._buffer[begin - self._start : self.at - self._start]
+                ends = starts[1:]
+                ends.append(self.at - begin)
+                if max(map(sub, ends, starts), default=0) > 8 + TOKEN_BYTES:
+                    self.fail(f"has a token of more than {TOKEN_BYTES:,} bytes")
+                records = bytes(memoryview(self._buffer)[begin - self._start : self.at - self._start])
                 found.vocabulary = GgufVocabulary(records, starts, self.order == ">")
             elif key == TEMPLATE_NAMES:
                 if count > KEY_BYTES:
@@ -232,8 +270,8 @@ class _Reader:
             self.fail(f"claims {count:,} numbers, more than fit into the file")
         if key == TOKEN_TYPES:
             self.require(code in {4, 5}, "a list of 32-bit integers")
-            if count > STRINGS:
-                self.fail(f"claims {count:,} token types, more than {STRINGS:,}")
+            if count > LIST_OF_TOKENS:
+                self.fail(f"claims {count:,} token types, more than {LIST_OF_TOKENS:,}")
             return self.take(length)
         self.at += length
         return b""
@@ -311,7 +349,7 @@ class _Reader:
         self.fill(length, self.at)
         start = self.at - self._start
         self.at += length
-        return self._buffer[start : start + length]
+        return bytes(self._buffer[start : start + length])
 
     def fill(self, length: int, since: int) -> None:
         """Have the bytes from `since` to `length` after the position at hand, and forget those before `since`."""
@@ -321,18 +359,20 @@ class _Reader:
         have = self._start + len(self._buffer)
         if since >= self._start and end <= have:
             return
-        kept = self._buffer[since - self._start :] if self._start <= since < have else b""
-        start = since + len(kept)
-        wanted = min(max(end - start, _CHUNK, len(kept)), self.size - start)
+        if self._start <= since < have:
+            del self._buffer[: since - self._start]
+        else:
+            self._buffer.clear()
+        self._start = since
+        start = since + len(self._buffer)
+        wanted = min(max(end - start, _CHUNK, len(self._buffer)), self.size - start)
         if self.bytes_read + wanted > READ_BYTES:
             self.fail(f"needs more than {READ_BYTES:,} bytes for its header")
         self.file.seek(start)
-        parts = [kept]
-        while wanted and (chunk := self.file.read(wanted)):
-            parts.append(chunk)
+        while wanted and (chunk := self.file.read(min(wanted, _LARGEST_CHUNK))):
+            self._buffer += chunk
             wanted -= len(chunk)
             self.bytes_read += len(chunk)
-        self._buffer, self._start = b"".join(parts), since
         if self._start + len(self._buffer) < end:
             self.fail("became shorter while it was read")
 

@@ -14,9 +14,11 @@ if TYPE_CHECKING:
 READER = "llama.cpp"
 
 
-def open_gguf(path: str, *, name: str, kind: Kind = "gguf", revision: str | None = None) -> Source:
+def open_gguf(
+    path: str, *, name: str, kind: Kind = "gguf", revision: str | None = None, inside: str | None = None
+) -> Source:
     """The templates and tokens of a GGUF file. Of the named templates llama-server uses only "tool_use"."""
-    header = read_gguf(path)
+    header = read_gguf(path, inside)
     candidates = tuple(
         Candidate(key.removeprefix(TEMPLATE).removeprefix(".") or DEFAULT, text, "gguf", path, key)
         for key, text in header.templates.items()

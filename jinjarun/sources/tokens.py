@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
@@ -107,23 +108,31 @@ class TokenData:
         """The token that is exactly this text: an added one, or one of the vocabulary. No text is no token."""
         if not text:
             return None
-        for token in self.added:
-            if token.text == text:
-                return token
-        return None if self.vocabulary is None else self.vocabulary.find(text)
+        found = self._added_by_text.get(text)
+        return found or (None if self.vocabulary is None else self.vocabulary.find(text))
 
     def token(self, id: int) -> Token | None:
         """The token of this id."""
-        for token in self.added:
-            if token.id == id:
-                return token
-        return None if self.vocabulary is None else self.vocabulary.token(id)
+        found = self._added_by_id.get(id)
+        return found or (None if self.vocabulary is None else self.vocabulary.token(id))
+
+    @cached_property
+    def _added_by_text(self) -> dict[str | None, Token]:
+        return {token.text: token for token in reversed(self.added)}
+
+    @cached_property
+    def _added_by_id(self) -> dict[int | None, Token]:
+        return {token.id: token for token in reversed(self.added)}
 
     def is_token(self, text: str) -> bool | None:
         """Whether this text is a token of its own; None where the vocabulary was not read, so nobody can say no."""
         if self.find(text) is not None:
             return True
         return None if self.vocabulary is None else False
+
+
+TOKEN_CHARACTERS = 10_000
+"""No token is longer: real ones have a few hundred characters."""
 
 
 def byte_level(text: str) -> str:
@@ -143,5 +152,7 @@ _BYTE_LEVEL = _byte_level_table()
 
 def spellings(text: str) -> tuple[str, ...]:
     """How a vocabulary may spell a text: as it is (added tokens), byte-level (BPE), with U+2581 for a space
-    (SentencePiece)."""
+    (SentencePiece). A text longer than any token has one spelling."""
+    if len(text) > TOKEN_CHARACTERS:
+        return (text,)
     return tuple(dict.fromkeys((text, byte_level(text), text.replace(" ", "\u2581"))))

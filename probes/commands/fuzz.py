@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
         except JinjarunError as error:
             unusable = True
             rows.append(error_row(target, error))
-            complain(f"{target}: not evaluated: {describe(error)}", UNUSABLE)
+            complain(describe(error, f"{target}: not evaluated"), UNUSABLE)
             continue
         report = fuzz(
             text,

@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
     for target, found in lint_all([one for given in args.template for one in find_targets(given)], options):
         if isinstance(found, JinjarunError):
             unusable.append(error_row(target, found))
-            complain(f"{target}: not evaluated: {describe(found)}", UNUSABLE)
+            complain(describe(found, f"{target}: not evaluated"), UNUSABLE)
             continue
         for result in found:
             result = linting.without_exemptions(result, exemptions)

@@ -7,6 +7,8 @@ import contextlib
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from probes.reporters.escaping import terminal
+
 if TYPE_CHECKING:
     from probes.report import Severity
 
@@ -35,7 +37,7 @@ class Parser(argparse.ArgumentParser):
         super().__init__(formatter_class=Layout, allow_abbrev=False, **options)
 
     def error(self, message: str) -> NoReturn:
-        self.exit(UNUSABLE, f"{self.prog}: {message}\ntry: {self.prog} --help\n")
+        self.exit(UNUSABLE, terminal([f"{self.prog}: {message}", f"try: {self.prog} --help"]))
 
 
 class Layout(argparse.RawDescriptionHelpFormatter):
@@ -127,7 +129,7 @@ def tokenizer_option(added: argparse.ArgumentParser) -> None:
 
 def format_options(added: argparse.ArgumentParser) -> None:
     """How a command that finds something in templates tells it."""
-    from probes.reporters import FINDING_FORMATS
+    from probes.reporters.registry import FINDING_FORMATS
 
     formats = f"one of: {', '.join(FINDING_FORMATS)} (default text)"
     added.add_argument("--format", choices=FINDING_FORMATS, metavar="NAME", help=formats)

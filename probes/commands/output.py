@@ -4,38 +4,50 @@ from __future__ import annotations
 
 import contextlib
 import io
-import json
 import os
 import sys
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from jinjarun.errors import JinjarunError, TemplateSyntaxError
 from probes.commands.options import SEVERITIES, Usage
+from probes.reporters.escaping import json_text, line, terminal, visible
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
-    from jinjarun.errors import JinjarunError
     from jinjarun.template import Span
     from probes.report import Finding
-    from probes.reporters import Format
+    from probes.reporters.formats import Format
     from probes.results.rows import Row
 
 
 CLEAN, FINDING, UNUSABLE, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 130, 141
 
 
-def complain(message: str, code: int) -> int:
-    with contextlib.suppress(OSError):
-        print(f"jinjarun: {message}", file=sys.stderr)
+def complain(message: str | Sequence[str], code: int) -> int:
+    """A message, or the lines of one, on standard error."""
+    first, *more = [message] if isinstance(message, str) else message
+    tell([f"jinjarun: {first}", *more])
     return code
 
 
-def describe(error: JinjarunError) -> str:
-    """What is wrong and where; the class stands first, because a script may look for it."""
-    text = str(error)
-    return text if text.startswith(error.name) else f"{error.name}: {text}"
+def tell(lines: Iterable[str]) -> None:
+    """To standard error."""
+    if sys.stderr is not None:
+        with contextlib.suppress(OSError):
+            sys.stderr.write(terminal(lines))
+            sys.stderr.flush()
+
+
+def describe(error: JinjarunError, where: str = "") -> list[str]:
+    """What is wrong and where, as lines; the class stands first, because a script may look for it."""
+    text = JinjarunError.__str__(error)
+    first = text if text.startswith(error.name) else f"{error.name}: {text}"
+    keys = ("excerpt", "hint") if isinstance(error, TemplateSyntaxError) else ()
+    shown = [row for key in keys if error.details.get(key) for row in error.details[key].split("\n")]
+    return [f"{where}: {first}" if where else first, *shown]
 
 
 def fails(findings: Sequence[Finding], fail_on: str) -> bool:
@@ -44,7 +56,7 @@ def fails(findings: Sequence[Finding], fail_on: str) -> bool:
 
 
 def finding_format(args: argparse.Namespace) -> Format:
-    from probes.reporters import FINDING_FORMATS, chosen_format
+    from probes.reporters.registry import FINDING_FORMATS, chosen_format
 
     return chosen_format("json" if args.json else args.format, args.out, FINDING_FORMATS)
 
@@ -81,7 +93,7 @@ def print_json(value: Any) -> None:
 
 
 def as_json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=2) + "\n"
+    return json_text(value, indent=2) + "\n"
 
 
 def write(text: str) -> None:
@@ -106,14 +118,12 @@ def print_text(text: str, data: bytes) -> None:
     if not sys.stdout.isatty():
         write_bytes(data)
         return
-    text = visible(text)
+    text = visible(text, keep=PROMPT_KEEPS)
     write(text if text.endswith("\n") else text + "\n")
 
 
-def visible(text: str) -> str:
-    """Text for a terminal: line breaks and tabs as they are, other characters that do not print escaped."""
-    return "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)
-
+PROMPT_KEEPS = "\n\t"
+"""Of the characters that do not print, those that a terminal shows as they are meant."""
 
 COLOURS = (36, 32, 33, 35, 34, 31)
 """Of the origins that come from the caller, in the order in which they appear; the template's own text is dim."""
@@ -124,16 +134,17 @@ def print_spans(spans: Sequence[Span]) -> None:
     if not (sys.stdout.isatty() and not os.environ.get("NO_COLOR")):
         width = max((len(span.origin) for span in spans), default=0)
         for span in spans:
-            write(f"{'input' if span.is_input else 'text ':5}  {span.origin:{width}}  {visible(span.text)!r}\n")
+            shown = repr(visible(span.text, keep=PROMPT_KEEPS))
+            write(terminal([f"{'input' if span.is_input else 'text ':5}  {span.origin:{width}}  {shown}"]))
         return
     colours: dict[str, int] = {}
     for span in spans:
         if span.is_input:
             colours.setdefault(span.origin, COLOURS[len(colours) % len(COLOURS)])
-        write(f"\x1b[{colours.get(span.origin, 2)}m{visible(span.text)}\x1b[0m")
+        write(f"\x1b[{colours.get(span.origin, 2)}m{visible(span.text, keep=PROMPT_KEEPS)}\x1b[0m")
     write("\n\n")
     for origin, colour in colours.items():
-        write(f"\x1b[{colour}m{origin}\x1b[0m\n")
+        write(f"\x1b[{colour}m{line(origin)}\x1b[0m\n")
 
 
 def write_file(path: str, text: str) -> None:
@@ -141,7 +152,7 @@ def write_file(path: str, text: str) -> None:
 
     try:
         with whole_file(path) as file:
-            file.write(encoded(text))
+            file.write(text.encode("utf-8", "backslashreplace"))
     except OSError as error:
         raise Usage(f"cannot write {path}: {error.strerror or error}") from None
 
@@ -150,7 +161,7 @@ class Progress:
     """How far a search is, on one line of the terminal."""
 
     def __init__(self, what: str) -> None:
-        self.what = what
+        self.what = line(what)
 
     def __call__(self, done: int, wanted: int) -> None:
         end = "\r\x1b[K" if done == wanted else ""

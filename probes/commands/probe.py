@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from probes.commands import Command
 from probes.commands.options import clock_option, finding_options, tokenizer_option
-from probes.commands.output import CLEAN, FINDING, fails, write
+from probes.commands.output import CLEAN, FINDING, fails, print_json, write
 
 if TYPE_CHECKING:
     import argparse
@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
         from probes.serve.check import check_server
 
         report = report.model_copy(update={"server": check_server(RunningServer(source.path), now=args.now)})
-    write(report.to_json() + "\n" if args.json else report_text(report))
+    print_json(report.model_dump(mode="json")) if args.json else write(report_text(report))
     differs = report.server is not None and not report.server.equal
     return FINDING if differs or report.status != "complete" or fails(report.findings, args.fail_on) else CLEAN
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from probes.commands import Command
 from probes.commands.llama_server import llama_server_options, served_setting, serving_flags
 from probes.commands.options import DIALECTS, Usage, request_options, tokenizer_option
-from probes.commands.output import CLEAN, FINDING, complain, print_json, print_spans, print_text
+from probes.commands.output import CLEAN, FINDING, complain, print_json, print_spans, print_text, tell
 
 if TYPE_CHECKING:
     import argparse
@@ -104,9 +104,9 @@ def run_as(args: argparse.Namespace) -> int:
     if not args.json:
         sys.stdout.flush()
         if args.explain:
-            print(explanation(answer), file=sys.stderr)
+            tell(explanation(answer))
         if answer.assistant_spans is not None:
-            print(mask_line(answer.text, answer.assistant_spans, lengths), file=sys.stderr)
+            tell([mask_line(answer.text, answer.assistant_spans, lengths)])
     return CLEAN
 
 
@@ -142,12 +142,12 @@ def mask_line(text: str, places: Sequence[tuple[int, int]], lengths: Counter) ->
     return f"the mask covers {lengths.within(text, places):,} of {lengths.count(text):,} {unit}, in {many}"
 
 
-def explanation(answer: PathAnswer) -> str:
+def explanation(answer: PathAnswer) -> list[str]:
     """A line for each place that the path changed, and why."""
     rows = [f"  {row['path']:{32}} {row['name']}: {row['why']}" for row in answer.reworks]
     known = "" if answer.family is None else f", known to it as {answer.family}"
     head = f"{answer.path} {answer.version}, template {answer.template}{known}:"
-    return "\n".join([head, *(rows or ["  nothing was changed"])])
+    return [head, *(rows or ["  nothing was changed"])]
 
 
 def rendered_json(answer: Rendered, dialect: str) -> dict[str, Any]:

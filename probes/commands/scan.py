@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from jinjarun.errors import InputError, WorkerError
 from probes.commands import Command
-from probes.commands.output import CLEAN, FINDING, INTERRUPTED, complain, describe
+from probes.commands.output import CLEAN, FINDING, INTERRUPTED, complain, describe, tell
 from probes.scanner.begun import remove
 from probes.scanner.running import Lines, Progress, Stoppable, whole_file
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from concurrent.futures import Executor, Future
 
-    from probes.reporters import Format, Out
+    from probes.reporters.formats import Format, Out
     from probes.results.rows import Row
     from probes.results.tally import Tally
     from probes.scanner.scan import Submits
@@ -43,14 +43,16 @@ path or a record on each line.
 
 
 def add_options(added: argparse.ArgumentParser) -> None:
-    from probes.reporters import FORMATS
+    from probes.reporters.registry import FORMATS
 
     added.epilog = EPILOG
     added.add_argument("path", metavar="PATH", nargs="+", help="what to look through, see below")
     added.add_argument("--jobs", type=int, metavar="N", help="templates probed at a time (default: one a CPU core)")
     added.add_argument("--depth", choices=("quick", "full"), default="full", help="quick: only engines and caps")
     added.add_argument("--limit", type=int, metavar="N", help="end after N rows")
-    added.add_argument("--follow-symlinks", action="store_true", help="also go into folders that are links")
+    added.add_argument(
+        "--follow-symlinks", action="store_true", help="also follow links to folders, and links that leave the folder"
+    )
     added.add_argument("--cache", metavar="DIR", help="keep answers there, and use those that are there")
     added.add_argument("--resume", action="store_true", help="go on with a scan that was cut off; needs the same --out")
     added.add_argument("--executor", metavar="URL", help="dask://host:port: have templates probed by that cluster")
@@ -67,7 +69,7 @@ def add_options(added: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Exit code 1 for a finding, as `--fail-on` says, or a file that cannot be read; 3 where the executor is lost; 130
     after Ctrl-C."""
-    from probes.reporters import chosen_format
+    from probes.reporters.registry import chosen_format
     from probes.scanner.scan import scan
     from probes.scanner.walk import count
 
@@ -96,7 +98,7 @@ def run(args: argparse.Namespace) -> int:
         out = open_now.enter_context(output(args.out, made))
         tally = made.write(watched, out)
     if rows.stopped:
-        print("jinjarun: stopped; what is done is kept", file=sys.stderr)
+        complain("stopped; what is done is kept", INTERRUPTED)
         return INTERRUPTED
     if rows.lost is not None:
         return complain(f"{describe(rows.lost)}; what is done is kept, and --resume goes on", LOST)
@@ -105,7 +107,7 @@ def run(args: argparse.Namespace) -> int:
     if args.out is not None:
         from probes.reporters.figures import headline
 
-        print(f"{args.out}: {headline(tally)}", file=sys.stderr)
+        tell([f"{args.out}: {headline(tally)}"])
     return exit_code(tally, args.fail_on)
 
 
@@ -132,7 +134,7 @@ def output(path: str | None, made: Format) -> Iterator[Out]:
 
 def prepare(args: argparse.Namespace) -> None:
     """Where a scan goes on: what is in its file joins what it went on from before, whole lines only."""
-    from probes.reporters import chosen_format
+    from probes.reporters.registry import chosen_format
 
     made = chosen_format("json" if args.json else args.format, args.out)
     if not args.resume or args.cache is not None:

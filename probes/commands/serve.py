@@ -16,6 +16,13 @@ if TYPE_CHECKING:
 def add_options(added: argparse.ArgumentParser) -> None:
     added.add_argument("--host", default="127.0.0.1", metavar="HOST", help="where to listen (default 127.0.0.1)")
     added.add_argument("--port", default=8080, type=port, metavar="PORT", help="default 8080; 0 takes a free one")
+    added.add_argument(
+        "--allow-host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="answer requests to this name, too; else only to localhost and the address",
+    )
     llama_server_options(added)
     variable_options(added)
     token_options(added)
@@ -30,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     source, setting = served_setting(args, "llama.cpp")
     bound = server.listen(args.host, args.port)
     with bound:
-        application = server.TemplateServer(setting, name=source.name)
+        application = server.TemplateServer(setting, name=source.name, hosts=[args.host, *args.allow_host])
         host, port = bound.getsockname()[:2]
         where = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
         complain(f"{where} answers as llama-server {application.props['build_info']} with {source.name}", CLEAN)

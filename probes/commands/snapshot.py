@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
             rows.append(snapshot_row(info(target, source, variant, text), kept[file]))
         except JinjarunError as error:
             rows.append(error_row(target, error))
-            complain(f"{target}: {describe(error)}", UNUSABLE)
+            complain(describe(error, target), UNUSABLE)
             code = max(code, UNUSABLE if isinstance(error, SourceError | InputError) else FINDING)
     states = {one.state for one in kept.values()}
     show(args, made, lambda: snapshot_text(kept.values()), lambda: [one.to_dict() for one in kept.values()], rows)

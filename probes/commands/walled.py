@@ -150,7 +150,7 @@ def _begin_files(args: argparse.Namespace, told: int) -> list[list[str]]:
 
 
 def _is_lines(args: argparse.Namespace) -> bool:
-    from probes.reporters import chosen_format
+    from probes.reporters.registry import chosen_format
 
     return chosen_format("json" if args.json else args.format, args.out).lines
 

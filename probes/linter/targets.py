@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from jinjarun.errors import JinjarunError, SourceError, WorkerError
 from jinjarun.isolation import IsolatedExecutor
 from jinjarun.sources import FAMILY, SCHEMES, STDIN, open_source
+from jinjarun.sources.files import boundary, require_inside
 from jinjarun.sources.hf_cache import cache_folder, is_repository
 from probes.chats.corpus import corpus_folder
 from probes.linter.lint import LintResult, lint
@@ -41,7 +42,10 @@ class Options:
 
 
 def find_targets(target: str) -> list[str]:
-    """The target itself, or for a folder that is no model: the template files and model folders below it, sorted."""
+    """The target itself, or for a folder that is no model: the template files and model folders below it, sorted.
+
+    `SourceError` where one of the files is a link that leads out of the folder.
+    """
     if not os.path.isdir(target) or _is_model(os.listdir(target)):
         return [target]
     found = sorted(_below(target))
@@ -58,8 +62,7 @@ def files_of(target: str) -> list[str]:
     if target.startswith(SCHEMES) or target == STDIN:
         return []
     if os.path.lexists(target):
-        above, kind = os.path.split(os.path.dirname(os.path.realpath(target)))
-        return [target, above] if kind == "snapshots" else [target]
+        return [target, boundary(target)] if os.path.isdir(target) else [target]
     if not is_repository(target):
         return []
     repository = target.partition("@")[0].replace("/", "--")
@@ -71,13 +74,16 @@ def _is_model(names: Sequence[str]) -> bool:
 
 
 def _below(root: str) -> Iterator[str]:
+    inside = boundary(root)
     for folder, folders, names in os.walk(root):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         if _is_model(names):
             folders.clear()
             yield folder
         else:
-            yield from (os.path.join(folder, name) for name in names if name.endswith(TEMPLATE_ENDING))
+            for path in (os.path.join(folder, name) for name in names if name.endswith(TEMPLATE_ENDING)):
+                require_inside(path, inside)
+                yield path
 
 
 def lint_target(target: str, options: Options) -> list[LintResult]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import TYPE_CHECKING
 
 from probes.comparison.reports import IMPACTS
 from probes.rendering.renders import PATHS
+from probes.reporters.escaping import WIDTH, terminal
+from probes.reporters.escaping import wrapped as _wrapped
 from probes.reporters.fuzzing import request_json
 
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from probes.comparison.reports import TemplateChange
     from probes.comparison.snapshot import Change, Kept
 
-WIDTH = 79
 MOST_PROMPTS = 5
 """Prompts of each impact that are shown; what follows is only named."""
 LONGEST = 120
@@ -36,7 +36,7 @@ def snapshot_text(kept: Iterable[Kept]) -> str:
         lines.append(f"{one.template}: {said}")
         for change in one.changes:
             lines += change_lines(change)
-    return "".join(f"{line}\n" for line in lines)
+    return terminal(lines)
 
 
 def template_comparison_text(comparison: TemplateComparison) -> str:
@@ -59,7 +59,7 @@ def template_comparison_text(comparison: TemplateComparison) -> str:
         more = dict.fromkeys(change.name for change in shown[MOST_PROMPTS:])
         if more:
             lines += wrapped(f"and the prompts {', '.join(more)}")
-    return "".join(f"{line}\n" for line in lines)
+    return terminal(lines)
 
 
 def _field(change: TemplateChange) -> Iterator[str]:
@@ -72,7 +72,7 @@ def _made_up(change: TemplateChange) -> Iterator[str]:
     found = change.made_up
     if found is not None:
         yield f"    in {found.count} of {found.of} made-up conversations; the smallest:"
-        yield from textwrap.indent(request_json(found.request), "    ").splitlines()
+        yield from (f"    {line}" for line in request_json(found.request))
 
 
 def change_lines(change: Change) -> Iterator[str]:
@@ -101,14 +101,7 @@ def cut(text: str | None) -> str:
 
 
 def wrapped(text: str, indent: str = "  ") -> list[str]:
-    return textwrap.wrap(
-        text,
-        WIDTH,
-        initial_indent=indent,
-        subsequent_indent=f"{indent}  ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    return _wrapped(text, f"{indent}  ", indent, hyphens=False)
 
 
 def literal(text: str | None) -> str:

@@ -62,4 +62,4 @@ def flat(row: Row) -> dict[str, Value]:
     found |= summary.caps or {}
     found |= {f"observed:{question}": answer for question, answer in summary.observed.items()}
     found |= {f"law:{law}": holds for law, holds in summary.laws.items()}
-    return found
+    return {name: found[name] for name in COLUMNS}

@@ -7,12 +7,14 @@ import io
 from typing import TYPE_CHECKING
 
 from probes.reporters.columns import COLUMNS, flat
+from probes.reporters.escaping import cell
+from probes.reporters.formats import Format
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from probes.reporters import Out
     from probes.reporters.columns import Value
+    from probes.reporters.formats import Out
     from probes.results.rows import Row
     from probes.results.tally import Tally
 
@@ -28,11 +30,16 @@ def write(rows: Iterable[Row], out: Out, tally: Tally) -> None:
 
 
 def _cell(value: Value) -> Value:
+    if isinstance(value, str):
+        return cell(value)
     return str(value).lower() if isinstance(value, bool) else value
 
 
 def _taken(text: io.StringIO) -> bytes:
-    data = text.getvalue().encode("utf-8", "backslashreplace")
+    data = text.getvalue().encode()
     text.seek(0)
     text.truncate()
     return data
+
+
+FORMAT = Format("csv", "a row a line, a flag a column", write, (".csv",), lines=True)

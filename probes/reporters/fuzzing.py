@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import textwrap
 from typing import TYPE_CHECKING, Any
+
+from probes.reporters.escaping import json_text, markdown, terminal, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from probes.fuzzer.fuzz import Counterexample, FuzzReport
 
-WIDTH = 79
 AROUND, AROUND_IN_TEXT = 60, 30
 """Code points of each text that are shown on both sides of the place where they part: in a bug report, and here."""
 MARK = "⟦here⟧"
@@ -19,13 +18,15 @@ MARK = "⟦here⟧"
 
 def fuzz_text(reports: Iterable[FuzzReport]) -> str:
     """Each template: its broken laws with their smallest conversations, what it is known to do, what was not asked."""
-    return "\n".join("\n".join(_report(report)) + "\n" for report in reports)
+    return terminal(
+        line for number, report in enumerate(reports) for line in ([""] if number else []) + list(_report(report))
+    )
 
 
 def _report(report: FuzzReport) -> Iterator[str]:
     yield _head(report)
     if report.why is not None:
-        yield from _wrapped(report.why, "  ")
+        yield from wrapped(report.why, "  ")
         return
     for example in report.broken:
         yield ""
@@ -37,20 +38,22 @@ def _report(report: FuzzReport) -> Iterator[str]:
             yield heading
         for found in known:
             line = "" if found.line is None else f" (line {found.line})"
-            yield from _wrapped(f"{found.code} {found.law}: {found.message}{line}", "    ", "  ")
+            yield from wrapped(f"{found.code} {found.law}: {found.message}{line}", "    ", "  ")
     skipped = [law for law in report.laws if law.skipped is not None]
     if skipped:
         yield ""
         yield "not asked"
         for law in skipped:
-            yield from _wrapped(f"{law.law}: {law.skipped}", "    ", "  ")
+            yield from wrapped(f"{law.law}: {law.skipped}", "    ", "  ")
 
 
 def examples_text(report: FuzzReport, examples: Iterable[Counterexample]) -> str:
     """Some of a report's counterexamples, or why there is none."""
     if report.why is not None:
-        return f"{report.template}: not evaluated: {report.why}"
-    return "\n".join(line for example in examples for line in _example(report, example))
+        lines = [f"{report.template}: not evaluated: {report.why}"]
+    else:
+        lines = [line for example in examples for line in _example(report, example)]
+    return terminal(lines).removesuffix("\n")
 
 
 def _head(report: FuzzReport) -> str:
@@ -73,30 +76,31 @@ def _conversations(report: FuzzReport) -> str:
 def _example(report: FuzzReport, example: Counterexample) -> Iterator[str]:
     found = example.found
     line = "" if found.line is None else f" (line {found.line} of the template)"
-    yield from _wrapped(f"{found.severity} {found.code} {found.law}: {found.message}{line}", "      ", "  ")
+    yield from wrapped(f"{found.severity} {found.code} {found.law}: {found.message}{line}", "      ", "  ")
     if example.count:
         yield f"      in {example.count} of {_conversations(report)}; the smallest:"
     else:
         yield "      found before, or while others were made smaller:"
-    yield textwrap.indent(request_json(example.request), "      ")
+    yield from (f"      {line}" for line in request_json(example.request))
     if found.second is not None:
         later = found.second["messages"][len(found.chat["messages"]) :]
         if later:
             yield "      and then:"
-            yield from (f"      {json.dumps(message, ensure_ascii=False)}" for message in later)
+            yield from (f"      {json_text(message)}" for message in later)
     yield from _sides(found.kept, found.came, found.at)
     yield f"      again: {report.repeat(found.law)}"
 
 
-def request_json(request: dict[str, Any]) -> str:
+def request_json(request: dict[str, Any]) -> list[str]:
     """A request as JSON, a line for each message, tool and other key."""
 
     def value(given: Any) -> str:
         if not isinstance(given, list):
-            return json.dumps(given, ensure_ascii=False)
-        return "[\n  " + ",\n  ".join(json.dumps(item, ensure_ascii=False) for item in given) + "]"
+            return json_text(given)
+        return "[\n  " + ",\n  ".join(map(json_text, given)) + "]"
 
-    return "{" + ",\n ".join(f"{json.dumps(key)}: {value(given)}" for key, given in request.items()) + "}"
+    whole = "{" + ",\n ".join(f"{json_text(key)}: {value(given)}" for key, given in request.items()) + "}"
+    return whole.split("\n")
 
 
 def _sides(kept: str, came: str, at: int) -> Iterator[str]:
@@ -113,21 +117,16 @@ def marked(text: str, at: int, around: int = AROUND) -> str:
     return f"{before}{MARK}{after}"
 
 
-def _wrapped(text: str, indent: str, first: str | None = None) -> list[str]:
-    return textwrap.wrap(
-        text, WIDTH, initial_indent=indent if first is None else first, subsequent_indent=indent, break_long_words=False
-    )
-
-
 def fuzz_export(reports: Iterable[tuple[FuzzReport, str]], version: str) -> str:
     """A bug report in Markdown for each template and its text: all that somebody else needs to see the same."""
     parts = []
     for report, source in reports:
-        lines = [f"# Chat template {report.template}", ""]
-        lines += [f"Found by jinjarun {version}, engine {report.dialect}, with `{report.repeat()}`.", ""]
+        lines = [f"# Chat template {markdown(report.template)}", ""]
+        engine, command = markdown(report.dialect), markdown(report.repeat())
+        lines += [f"Found by jinjarun {markdown(version)}, engine {engine}, with {command}.", ""]
         for example in [*report.broken, *report.known]:
             lines += _exported(report, example)
-        lines += ["## The template", "", *_fenced(source, "jinja")]
+        lines += ["## The template", "", *_source(source)]
         parts.append("\n".join(lines))
     return "\n".join(parts)
 
@@ -136,19 +135,36 @@ def _exported(report: FuzzReport, example: Counterexample) -> list[str]:
     found = example.found
     where = "" if found.line is None else f" Line {found.line} of the template."
     known = " The template is known to do this." if found.known else ""
-    lines = [f"## {found.code} {found.name}: {found.law}", "", f"{found.message}.{where}{known}", ""]
+    lines = [
+        f"## {found.code} {found.name}: {markdown(found.law)}",
+        "",
+        f"Broken: {markdown(found.message)}.{where}{known}",
+        "",
+    ]
     lines += ["The request:", "", *_fenced(request_json(example.request), "json")]
     if found.second is not None:
         later = request_json({"messages": found.second["messages"]})
         lines += ["The messages of the later request:", "", *_fenced(later, "json")]
-    lines += [f"Save the request and render it: `{report.render_command(example)}`", ""]
+    lines += [f"Save the request and render it: {markdown(report.render_command(example))}", ""]
     lines += ["What was expected, and what came; they part at the mark:", ""]
-    lines += _fenced(f"- {marked(found.kept, found.at)}\n+ {marked(found.came, found.at)}", "diff")
+    lines += _fenced([f"- {marked(found.kept, found.at)}", f"+ {marked(found.came, found.at)}"], "diff")
     return lines
 
 
-def _fenced(text: str, language: str) -> list[str]:
+def _source(source: str) -> list[str]:
+    """The template so that it can be taken from the page, byte for byte."""
+    lines = source.split("\n")
+    if all(line.replace("\t", "").isprintable() for line in lines):
+        return _fenced(lines, "jinja")
+    return [
+        "As a string of JSON, because some of its characters do not print:",
+        "",
+        *_fenced([json_text(source)], "json"),
+    ]
+
+
+def _fenced(lines: list[str], language: str) -> list[str]:
     fence = "```"
-    while fence in text:
+    while any(fence in line for line in lines):
         fence += "`"
-    return [f"{fence}{language}", *text.split("\n"), fence, ""]
+    return [f"{fence}{language}", *lines, fence, ""]

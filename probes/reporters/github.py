@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from probes.reporters.escaping import workflow_command
+from probes.reporters.formats import Format
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from probes.reporters import Out
+    from probes.reporters.formats import Out
     from probes.results.rows import Row
     from probes.results.tally import Tally
 
@@ -26,20 +29,13 @@ def write(rows: Iterable[Row], out: Out, tally: Tally) -> None:
 def _annotations(row: Row) -> Iterator[str]:
     if row.error is not None:
         command = "error" if row.status == "error" else "warning"
-        title = _property(row.error["type"])
-        yield f"::{command} file={_property(row.id)},title={title}::{_data(row.error['message'])}"
+        yield workflow_command(command, {"file": row.id, "title": row.error["type"]}, row.error["message"])
     for found in row.summary.findings if row.summary is not None else []:
         place = {"file": row.id, "title": f"{found.code} {found.name}"}
         if row.kind == "jinja_file" and found.line is not None:
             place |= {"line": str(found.line)} | ({"col": str(found.column)} if found.column is not None else {})
-        properties = ",".join(f"{name}={_property(value)}" for name, value in place.items())
         where = "" if row.key is None else f"{row.key}: "
-        yield f"::{COMMANDS[found.severity]} {properties}::{_data(where + found.message)}"
+        yield workflow_command(COMMANDS[found.severity], place, where + found.message)
 
 
-def _data(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
+FORMAT = Format("github", "annotations of GitHub Actions", write, lines=True, findings=True)

@@ -6,18 +6,19 @@ nothing from anywhere (its content security policy says so), and writes stranger
 
 from __future__ import annotations
 
-import json
 from base64 import b64encode
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from probes.reporters.escaping import attribute, script_json
 from probes.reporters.figures import headline
+from probes.reporters.formats import Format
 from probes.results.rows import NO_FAMILY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from probes.reporters import Out
+    from probes.reporters.formats import Out
     from probes.results.rows import Row, Summary
     from probes.results.tally import Tally
 
@@ -43,9 +44,8 @@ def write(rows: Iterable[Row], out: Out, tally: Tally) -> None:
             lines[row.sha256] = _line(row, row.summary)
             detail = row.detail()
             if detail is not None:
-                out.write(
-                    f'<script type="text/plain" id="{row.sha256}">{b64encode(detail).decode()}</script>\n'.encode()
-                )
+                packed = b64encode(detail).decode()
+                out.write(f'<script type="text/plain" id={attribute(row.sha256)}>{packed}</script>\n'.encode())
         line = lines[row.sha256]
         line["files"] += 1
         if len(line["places"]) < PLACES:
@@ -58,8 +58,7 @@ def write(rows: Iterable[Row], out: Out, tally: Tally) -> None:
         "no_family": NO_FAMILY,
     }
     out.write(middle.encode())
-    text = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
-    out.write(f'<script type="application/json" id="data">{text}</script>\n'.encode())
+    out.write(f'<script type="application/json" id="data">{script_json(data)}</script>\n'.encode())
     out.write(foot.replace("/* script */", (page / "page.js").read_text("utf-8")).encode())
 
 
@@ -84,3 +83,6 @@ def _line(row: Row, summary: Summary) -> dict[str, Any]:
         "observed": summary.observed,
         "laws": summary.laws,
     }
+
+
+FORMAT = Format("html", "one page to look through, that needs nothing else", write, (".html", ".htm"))

@@ -5,19 +5,21 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from probes.reporters.escaping import json_shown
+from probes.reporters.formats import Format
 from probes.results.rows import Row, Summary
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import BinaryIO
 
-    from probes.reporters import Out
+    from probes.reporters.formats import Out
     from probes.results.tally import Tally
 
 
 def write(rows: Iterable[Row], out: Out, tally: Tally) -> None:
     for row in rows:
-        out.write(f"{row.to_json()}\n".encode())
+        out.write(f"{json_shown(row.to_json())}\n".encode())
 
 
 def read(file: BinaryIO) -> Iterator[Row]:
@@ -29,3 +31,6 @@ def read(file: BinaryIO) -> Iterator[Row]:
             yield Row(**value, summary=None if summary is None else Summary(**summary))
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             continue
+
+
+FORMAT = Format("jsonl", "a row a line", write, (".jsonl", ".ndjson"), lines=True)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import tempfile
 from typing import TYPE_CHECKING
-from xml.sax.saxutils import escape, quoteattr
+
+from probes.reporters.escaping import attribute, xml_text
+from probes.reporters.formats import Format
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from probes.reporters import Out
+    from probes.reporters.formats import Out
     from probes.results.rows import Brief, Row
     from probes.results.tally import Tally
-
-_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def write(rows: Iterable[Row], out: Out, tally: Tally) -> None:
@@ -44,20 +43,18 @@ def _case(row: Row) -> str:
     inside = ""
     findings = row.summary.findings if row.summary is not None else []
     if errors := [found for found in findings if found.severity == "error"]:
-        text = "\n".join(map(_line, errors))
-        inside += (
-            f"<failure type={_attribute(errors[0].code)} message={_attribute(_line(errors[0]))}>{_text(text)}</failure>"
-        )
+        told = f"type={attribute(errors[0].code)} message={attribute(_line(errors[0]))}"
+        inside += f"<failure {told}>{xml_text(*map(_line, errors))}</failure>"
     if row.error is not None:
         tag = "error" if row.status == "error" else "skipped"
-        kind = f" type={_attribute(row.error['type'])}" if tag == "error" else ""
-        inside += f"<{tag}{kind} message={_attribute(row.error['message'])}/>"
+        kind = f" type={attribute(row.error['type'])}" if tag == "error" else ""
+        inside += f"<{tag}{kind} message={attribute(row.error['message'])}/>"
     elif row.status != "probed":
-        inside += f"<skipped message={_attribute(row.status.replace('_', ' '))}/>"
+        inside += f"<skipped message={attribute(row.status.replace('_', ' '))}/>"
     if rest := [found for found in findings if found.severity != "error"]:
-        lines = "\n".join(f"{found.severity} {_line(found)}" for found in rest)
-        inside += f"<system-out>{_text(lines)}</system-out>"
-    return f"<testcase classname={_attribute(row.kind)} name={_attribute(name)}>{inside}</testcase>\n"
+        lines = (f"{found.severity} {_line(found)}" for found in rest)
+        inside += f"<system-out>{xml_text(*lines)}</system-out>"
+    return f"<testcase classname={attribute(row.kind)} name={attribute(name)}>{inside}</testcase>\n"
 
 
 def _line(found: Brief) -> str:
@@ -65,9 +62,4 @@ def _line(found: Brief) -> str:
     return f"{found.code} {found.name}: {found.message}{place}"
 
 
-def _text(text: str) -> str:
-    return escape(_NO_XML.sub("\ufffd", text))
-
-
-def _attribute(text: str) -> str:
-    return quoteattr(_NO_XML.sub("\ufffd", text), {"\n": "&#10;", "\t": "&#9;", "\r": "&#13;"})
+FORMAT = Format("junit", "JUnit XML, for CI", write, (".xml",), findings=True)

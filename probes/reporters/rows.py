@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from jinjarun.errors import quote
 from probes.rendering.renders import body_of
 from probes.report import TemplateSource
 from probes.reporters.changes import cut, literal
+from probes.reporters.escaping import json_text
 from probes.results.rows import Brief, Row, Summary, brief, tool
 from probes.rules import rules
-from probes.scanner.found import printable, unreadable
 
 if TYPE_CHECKING:
     from jinjarun.errors import JinjarunError
@@ -29,8 +29,7 @@ KINDS = {"made_with": "what it was made with", "caps": "caps", "observed": "what
 
 def error_row(target: str, error: JinjarunError) -> Row:
     """A target that could not be judged."""
-    found = unreadable(target, "file", error)
-    return Row(found.id, found.kind, "error", error=found.error)
+    return Row(target, "file", "error", error={"type": type(error).__name__, "message": quote(error.message)})
 
 
 def lint_row(result: LintResult) -> Row:
@@ -54,7 +53,7 @@ def snapshot_row(template: TemplateInfo, kept: Kept) -> Row:
 
 def _law(template: TemplateInfo, report: FuzzReport, example: Counterexample, severity: Severity) -> Brief:
     found = example.found
-    request = json.dumps(body_of(found.second or found.chat), ensure_ascii=False)
+    request = json_text(body_of(found.second or found.chat))
     count = f"in {example.count} of {report.examples} conversations"
     return Brief(
         code=found.code,
@@ -130,4 +129,4 @@ def _placed(template: TemplateInfo) -> Row:
     """A row that says nothing yet but where the template stands."""
     source = template.source or TemplateSource(kind="text")
     path = source.path or template.name or "template"
-    return Row(printable(path), source.kind, "error", source.key, template.variant)
+    return Row(path, source.kind, "error", source.key, template.variant)

@@ -6,17 +6,17 @@ The run is of the category `jinjarun COMMAND`: what GitHub keeps apart when seve
 
 from __future__ import annotations
 
-import json
 import os
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
+from probes.reporters.escaping import json_text, line, sarif_text, uri
+from probes.reporters.formats import Format
 from probes.rules import rules
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from probes.reporters import Out
+    from probes.reporters.formats import Out
     from probes.results.rows import Brief, Row
     from probes.results.tally import Tally
 
@@ -30,7 +30,7 @@ def write(rows: Iterable[Row], out: Out, tally: Tally) -> None:
     results = 0
     for row in rows:
         for found in row.summary.findings if row.summary is not None else []:
-            out.write(f"{',' if results else ''}\n{json.dumps(_result(row, found))}".encode())
+            out.write(f"{',' if results else ''}\n{json_text(_result(row, found))}".encode())
             results += 1
         if row.error is not None:
             notifications.append(_notification(row, row.error))
@@ -46,34 +46,34 @@ def write(rows: Iterable[Row], out: Out, tally: Tally) -> None:
         "invocations": [invocation],
         "tool": {"driver": driver},
     }
-    out.write(f"\n], {json.dumps(rest)[1:]}]}}\n".encode())
+    out.write(f"\n], {json_text(rest)[1:]}]}}\n".encode())
 
 
 def _result(row: Row, found: Brief) -> dict[str, Any]:
     return {
         "ruleId": found.code,
         "level": LEVELS[found.severity],
-        "message": {"text": f"{found.message}. To repair: {found.suggestion}."},
+        "message": {"text": sarif_text(f"{found.message}. To repair: {found.suggestion}.")},
         "locations": [_location(row, found)],
         "partialFingerprints": {"jinjarun/v1": found.fingerprint},
     }
 
 
 def _location(row: Row, found: Brief | None = None) -> dict[str, Any]:
-    physical: dict[str, Any] = {"artifactLocation": {"uri": uri(row.id)}}
+    physical: dict[str, Any] = {"artifactLocation": {"uri": reference(row.id)}}
     if found is not None and row.kind == "jinja_file" and found.line is not None:
         column = {} if found.column is None else {"startColumn": found.column}
         physical["region"] = {"startLine": found.line, **column}
     location: dict[str, Any] = {"physicalLocation": physical}
     if row.key is not None:
-        location["logicalLocations"] = [{"fullyQualifiedName": row.key, "kind": "member"}]
+        location["logicalLocations"] = [{"fullyQualifiedName": line(row.key), "kind": "member"}]
     return location
 
 
 def _notification(row: Row, error: dict[str, str]) -> dict[str, Any]:
     return {
         "level": "error" if row.status == "error" else "warning",
-        "message": {"text": error["message"]},
+        "message": {"text": sarif_text(error["message"])},
         "locations": [_location(row)],
         "descriptor": {"id": error["type"]},
     }
@@ -96,8 +96,11 @@ def _version() -> str:
     return tool_info().version
 
 
-def uri(path: str) -> str:
-    """A path as a reference: relative ones stay relative to where the scan was started."""
+def reference(path: str) -> str:
+    """Where a file is: relative paths stay relative to where the scan was started."""
     if os.path.isabs(path):
-        return "file://" + quote(path)
-    return quote(path).replace(":", "%3A")
+        return "file://" + uri(path)
+    return uri(path).replace(":", "%3A")
+
+
+FORMAT = Format("sarif", "SARIF 2.1.0, for code scanning", write, (".sarif", ".sarif.json"), findings=True)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import textwrap
 from typing import TYPE_CHECKING
 
 from jinjarun.errors import quote
+from probes.reporters.escaping import WIDTH, json_text, terminal, wrapped
 from probes.reporters.figures import headline, tables
+from probes.reporters.formats import Format
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -17,12 +17,10 @@ if TYPE_CHECKING:
     from probes.linter.lint import LintResult
     from probes.rendering.counting import Counter
     from probes.report import Finding, Observation, ProbeReport, ServerCheck
-    from probes.reporters import Out
+    from probes.reporters.formats import Out
     from probes.results.rows import Row
     from probes.results.tally import Tally
     from probes.rules import Rule
-
-WIDTH = 79
 
 
 def report_text(report: ProbeReport) -> str:
@@ -40,29 +38,31 @@ def report_text(report: ProbeReport) -> str:
         _server(report),
         _not_evaluated(report),
     ]
-    return "\n\n".join("\n".join(lines) for lines in map(list, sections) if lines) + "\n"
+    told = [lines for lines in map(list, sections) if lines]
+    return terminal(line for number, lines in enumerate(told) for line in ([""] if number else []) + lines)
 
 
 def write(rows: Iterable[Row], out: Out, tally: Tally) -> None:
     """Of a scan: a line a row, then the figures."""
     for row in rows:
-        out.write(f"{_row(row)}\n".encode("utf-8", "backslashreplace"))
-    out.write(figures_text(tally).encode("utf-8", "backslashreplace"))
+        out.write(terminal([_row(row)]).encode())
+    out.write(figures_text(tally).encode())
 
 
 def figures_text(tally: Tally) -> str:
     """What is said of all the rows of a scan."""
     lines = [headline(tally)]
     for table in tables(tally):
-        widths = [max(map(len, column)) for column in zip(table.heads, *table.rows, strict=True)]
+        rows = [tuple(map(quote, cells)) for cells in table.rows]
+        widths = [max(map(len, column)) for column in zip(table.heads, *rows, strict=True)]
         lines += ["", table.title]
-        for cells in table.rows:
+        for cells in rows:
             padded = [
                 f"{cell:>{width}}" if cell[:1].isdigit() else f"{cell:{width}}"
                 for cell, width in zip(cells, widths, strict=True)
             ]
             lines.append(f"  {'  '.join(padded)}".rstrip())
-    return "\n".join(lines) + "\n"
+    return terminal(lines)
 
 
 def _row(row: Row) -> str:
@@ -72,7 +72,7 @@ def _row(row: Row) -> str:
         return f"{row.status.replace('_', ' '):13} {place}{why}"
     errors, warnings = row.summary.count("error"), row.summary.count("warning")
     found = " ".join(f"{count}{letter}" for count, letter in ((errors, "E"), (warnings, "W")) if count) or "clean"
-    family = f" ({row.summary.family})" if row.summary.family is not None else ""
+    family = f" ({quote(row.summary.family)})" if row.summary.family is not None else ""
     return f"{found:13} {place}{family}"
 
 
@@ -83,7 +83,7 @@ def comparison_text(comparison: Comparison) -> str:
         answer = next(answer for answer in comparison.answers if answer.path == group[0])
         lines.append(f"{number}. {', '.join(group)}")
         if answer.error is not None:
-            lines += _wrapped(f"{answer.error.type}: {answer.error.message}", "     ")
+            lines += wrapped(f"{answer.error.type}: {answer.error.message}", "     ")
         else:
             lines.append(f"     {len(answer.text or ''):,} characters")
     for parting in comparison.partings:
@@ -93,7 +93,7 @@ def comparison_text(comparison: Comparison) -> str:
             f"  - {_literal(parting.left)}",
             f"  + {_literal(parting.right)}",
         ]
-    return "\n".join(lines) + "\n"
+    return terminal(lines)
 
 
 def prefix_text(results: Iterable[LawResult], counter: Counter) -> str:
@@ -103,7 +103,7 @@ def prefix_text(results: Iterable[LawResult], counter: Counter) -> str:
     for result in results:
         growth = result.growth
         if growth is None:
-            lines += _wrapped(f"{result.law:24}skipped: {result.skipped}", " " * 24, "")
+            lines += wrapped(f"{result.law:24}skipped: {result.skipped}", " " * 24, "")
             continue
         if growth.holds:
             lines.append(f"{result.law:24}holds")
@@ -117,7 +117,7 @@ def prefix_text(results: Iterable[LawResult], counter: Counter) -> str:
             f"  - {_literal(growth.kept[growth.at :])}",
             f"  + {_literal(growth.later[growth.at :])}",
         ]
-    return "\n".join(lines) + "\n"
+    return terminal(lines)
 
 
 def lint_text(results: Iterable[LintResult]) -> str:
@@ -135,12 +135,12 @@ def lint_text(results: Iterable[LintResult]) -> str:
         for missing in result.not_evaluated:
             whys.setdefault(missing.why, []).append(missing.what.removeprefix("rule "))
         for why, what in whys.items():
-            lines += _wrapped(f"{', '.join(what)}: {why}", "           ", "  not evaluated: ")
+            lines += wrapped(f"{', '.join(what)}: {why}", "           ", "  not evaluated: ")
     said = ", ".join(f"{count} {severity}" for severity, count in counts.items())
     exempt = sum(len(result.exempt) for result in results)
     templates = "1 template" if len(results) == 1 else f"{len(results)} templates"
     lines.append(f"{templates}: {said}" + (f"; {exempt} left out" if exempt else ""))
-    return "\n".join(lines) + "\n"
+    return terminal(lines)
 
 
 def rules_text(rules: Iterable[Rule]) -> str:
@@ -149,8 +149,8 @@ def rules_text(rules: Iterable[Rule]) -> str:
     for rule in rules:
         mark = " (preview)" if rule.preview else ""
         lines.append(f"{rule.code}  {rule.severity:7}  {rule.name}{mark}")
-        lines += _wrapped(rule.summary, " " * 16)
-    return "\n".join(lines) + "\n"
+        lines += wrapped(rule.summary, " " * 16)
+    return terminal(lines)
 
 
 def rule_text(rule: Rule) -> str:
@@ -158,10 +158,10 @@ def rule_text(rule: Rule) -> str:
     mark = ", in preview" if rule.preview else ""
     lines = [f"{rule.code} {rule.name} ({rule.severity}{mark}; needs {NEEDED[rule.needs]})", ""]
     for paragraph in rule.documentation.strip().split("\n\n"):
-        lines += [*_wrapped(" ".join(paragraph.split()), ""), ""]
+        lines += [*wrapped(" ".join(paragraph.split()), ""), ""]
     for what, template in (("it hits", rule.triggers), ("repaired", rule.repaired), ("healthy", rule.healthy)):
         lines += [f"{what}:", "", *(f"    {line}" for line in template.splitlines()), ""]
-    return "\n".join(lines[:-1]) + "\n"
+    return terminal(lines[:-1])
 
 
 NEEDED = {
@@ -170,12 +170,6 @@ NEEDED = {
     "tokens": "token data",
     "files": "the files beside the template",
 }
-
-
-def _wrapped(text: str, indent: str, first: str | None = None) -> list[str]:
-    return textwrap.wrap(
-        text, WIDTH, initial_indent=indent if first is None else first, subsequent_indent=indent, break_long_words=False
-    )
 
 
 def _literal(text: str) -> str:
@@ -189,7 +183,7 @@ def _table(rows: Iterable[tuple[str, str]], indent: str = "  ") -> Iterator[str]
     width = max((len(name) for name, _ in rows), default=0)
     for name, value in rows:
         start = f"{indent}{name:{width}}  "
-        yield from _wrapped(value, " " * len(start), start) or [start.rstrip()]
+        yield from wrapped(value, " " * len(start), start) or [start.rstrip()]
 
 
 def _head(report: ProbeReport) -> Iterator[str]:
@@ -208,9 +202,9 @@ def _findings(report: ProbeReport) -> Iterator[str]:
 
 def _finding(found: Finding) -> Iterator[str]:
     place = f" (line {found.line})" if found.line is not None else ""
-    yield from _wrapped(f"{found.message}{place}", "           ", f"  {found.severity:7} {found.code} {found.name}: ")
-    yield from _wrapped(f"on {', '.join(found.engines)}", "           ")
-    yield from _wrapped(f"-> {found.suggestion}", "           ")
+    yield from wrapped(f"{found.message}{place}", "           ", f"  {found.severity:7} {found.code} {found.name}: ")
+    yield from wrapped(f"on {', '.join(found.engines)}", "           ")
+    yield from wrapped(f"-> {found.suggestion}", "           ")
 
 
 def _engines(report: ProbeReport) -> Iterator[str]:
@@ -220,7 +214,8 @@ def _engines(report: ProbeReport) -> Iterator[str]:
         said = f"renders {engine.rendered} of {engine.of} conversations" if engine.loads else "does not load it"
         if engine.error is not None:
             where = f" (line {engine.error.line})" if engine.error.line is not None else ""
-            said += f"; first error: {engine.error.message.splitlines()[0]}{where}"
+            first, _, _ = engine.error.message.partition("\n")
+            said += f"; first error: {first}{where}"
         rows.append((f"{engine.id} {engine.version} {engine.path}", said))
     yield from _table(rows)
 
@@ -228,7 +223,7 @@ def _engines(report: ProbeReport) -> Iterator[str]:
 def _caps(report: ProbeReport) -> Iterator[str]:
     yield f"chat_template_caps of llama.cpp {report.caps.version}"
     if report.caps.flags is None:
-        yield from _wrapped(report.caps.error.message if report.caps.error is not None else "none", "  ")
+        yield from wrapped(report.caps.error.message if report.caps.error is not None else "none", "  ")
         return
     yield from _table((name, "true" if value else "false") for name, value in report.caps.flags.items())
 
@@ -282,7 +277,7 @@ def _serving(report: ProbeReport) -> Iterator[str]:
         yield f"how to serve it with {advice.engine}"
         rows = [("flag", flag) for flag in advice.flags]
         if advice.chat_template_kwargs:
-            kwargs = json.dumps(advice.chat_template_kwargs, ensure_ascii=False)
+            kwargs = json_text(advice.chat_template_kwargs)
             rows.append(("kwargs", f"by default the template takes {kwargs}"))
         rows += [("stop", repr(text)) for text in advice.stop]
         rows += [("send", text) for text in advice.send]
@@ -295,16 +290,20 @@ def _differences(report: ProbeReport) -> Iterator[str]:
     if report.differences:
         yield f"the dialects differ on {len(report.differences)} of the conversations"
         names = ", ".join(difference.conversation for difference in report.differences)
-        yield from _wrapped(names, "  ")
+        yield from wrapped(names, "  ")
 
 
 def _server(report: ProbeReport) -> Iterator[str]:
     if report.server is not None:
-        yield from server_text(report.server).splitlines()
+        yield from _check(report.server)
 
 
 def server_text(check: ServerCheck) -> str:
     """What a running server does otherwise than the path that is implemented."""
+    return terminal(_check(check))
+
+
+def _check(check: ServerCheck) -> list[str]:
     lines = [f"{check.url} (build {check.build or 'unknown'}) beside llama.cpp:llama-server {check.version}"]
     if check.equal:
         count = f"{check.asked} requests" if check.asked != 1 else "the request"
@@ -321,11 +320,14 @@ def server_text(check: ServerCheck) -> str:
     if check.days_apart:
         lines.append(f"  its date is {check.days_apart:+d} day from ours")
     if check.note:
-        lines += _wrapped(check.note, "  ")
-    return "\n".join(lines) + "\n"
+        lines += wrapped(check.note, "  ")
+    return lines
 
 
 def _not_evaluated(report: ProbeReport) -> Iterator[str]:
     if report.not_evaluated:
         yield "not evaluated"
         yield from _table((missing.what, missing.why) for missing in report.not_evaluated)
+
+
+FORMAT = Format("text", "a line a template, then the figures", write, (".txt",), lines=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from jinjarun.errors import JinjarunError, SourceError
+from jinjarun.errors import JinjarunError, SourceError, quote
 from jinjarun.sources import open_source
-from jinjarun.sources.files import failure
+from jinjarun.sources.files import boundary, failure, is_inside
 from jinjarun.sources.hf_cache import cache_folder, find_snapshot, is_repository
 from jinjarun.sources.precedence import FILES, JSON_PLACES
 from probes.chats.corpus import corpus_folder
@@ -23,17 +23,21 @@ CACHE = "hf-cache"
 FAMILY = "family:"
 RECORDS = (".jsonl", ".ndjson")
 PARQUET = ".parquet"
+PATH_BYTES = 4_096
+"""The longest name of a file on a line."""
 
 
 def find(paths: Iterable[str], *, follow_symlinks: bool = False, stdin: BinaryIO | None = None) -> Iterator[Found]:
     """Everything in `paths`, each of them one of
 
     - a folder: all files below it that `jinjarun.sources` knows by their names, sorted;
-    - a file, read as `open_source` reads it; JSON Lines or Parquet of records, see `scanning.records`;
+    - a file, read as `open_source` reads it; JSON Lines or Parquet of records, see `scanner.records`;
     - `org/name[@revision]` in the local Hugging Face cache, and `hf-cache` for all of it; `family:NAME`;
     - `-`: `stdin`, a path or a record on each line.
 
-    Links to files are followed (the Hugging Face cache is made of them), links to folders with `follow_symlinks`.
+    Links to files are followed where they stay in the folder (the Hugging Face cache is made of them); of those that
+    leave it the first is an error that says so, and the others are left out. With `follow_symlinks` all links are
+    followed, and those to folders too.
     """
     for path in paths:
         if path == STDIN:
@@ -96,6 +100,8 @@ def _listed(stream: BinaryIO | None, follow_symlinks: bool) -> Iterator[Found]:
             yield line
         elif line.startswith((b"{", b"[")):
             yield from record(line, place)
+        elif len(line) > PATH_BYTES:
+            yield unreadable(place, "file", failure(place, "is neither a record nor the name of a file"))
         else:
             path = os.fsdecode(line)
             yield from _named(os.path.join(".", path) if path == STDIN else path, follow_symlinks)
@@ -124,9 +130,10 @@ def _lines(name: str, stream: BinaryIO) -> Iterator[tuple[bytes | Found, str]]:
 
 
 def _folder(path: str, follow_symlinks: bool) -> Iterator[Found]:
+    inside = None if follow_symlinks else boundary(path)
     for file, trouble in _walk(path, follow_symlinks):
         if trouble is None:
-            yield from _file(file)
+            yield from _file(file, inside)
         else:
             yield unreadable(file, "folder", failure(file, trouble))
 
@@ -134,6 +141,7 @@ def _folder(path: str, follow_symlinks: bool) -> Iterator[Found]:
 def _walk(root: str, follow_symlinks: bool) -> Iterator[tuple[str, str | None]]:
     """Files below `root` with names that sources know, sorted within each folder; or a folder and what is wrong."""
     stack: list[tuple[str, frozenset[tuple[int, int]]]] = [(root, frozenset())]
+    inside, left = boundary(root), 0
     while stack:
         folder, above = stack.pop()
         try:
@@ -152,7 +160,11 @@ def _walk(root: str, follow_symlinks: bool) -> Iterator[tuple[str, str | None]]:
             if _is_folder(entry, follow_symlinks):
                 below.append((entry.path, above | {here}))
             elif is_source(entry.name):
-                yield entry.path, None
+                if follow_symlinks or not entry.is_symlink() or is_inside(entry.path, inside):
+                    yield entry.path, None
+                elif not left:
+                    left += 1
+                    yield entry.path, f"is a link that leads out of {quote(root)}, and is not followed, as no other is"
         stack.extend(reversed(below))
 
 
@@ -176,9 +188,9 @@ _JSON = tuple(FILES[place] for place in JSON_PLACES)
 _JSON_WITH_PREFIX = tuple(f"{mark}{name}" for name in _JSON for mark in "-_.")
 
 
-def _file(path: str) -> Iterator[Found]:
+def _file(path: str, inside: str | None = None) -> Iterator[Found]:
     try:
-        source = open_source(path, corpus=corpus_folder(), vocabulary=False)
+        source = open_source(path, corpus=corpus_folder(), vocabulary=False, inside=inside)
     except JinjarunError as error:
         yield unreadable(path, _kind(path), error)
         return

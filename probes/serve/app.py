@@ -9,14 +9,21 @@
     POST /explain          a prompt on any path with origins and reworks, and the next one: what the page shows
 
 Statuses and error bodies are llama-server's (tools/server of build b11434): {"error": {"code", "message", "type"}}.
-Every template runs in a worker process that can be killed (`isolation`). What a client can take is bounded: the size of
-a body and the time to send it, the requests under way (503 beyond), and what `isolation` and `Limits` bound.
+Every template runs in a worker process that can be killed (`isolation`), and is when its client goes away. What a
+client can take is bounded, so that others are served: its connections (`connections`), the size of a body, the time to
+send it and what of bodies is held, its requests under way (503 beyond), the workers that work for it at a time
+(`shares`), and what `isolation` and `Limits` bound.
+
+A browser asks on behalf of any page that it shows. So a request must name this server as its Host (a name that somebody
+made point here is another one), come from a page of this server if it comes from a page (Origin), and bring JSON as
+JSON, which a page of another server cannot send without being refused.
 """
 
 from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import hashlib
 import json
 import re
@@ -29,22 +36,28 @@ from jinjarun.isolation import IsolatedExecutor
 from probes.chats.named import CHATS
 from probes.rendering.renders import PATHS
 from probes.serve import worker as served
+from probes.serve.shares import Share, Turns, client_of
 
 try:
     import uvicorn
     from starlette.applications import Starlette
+    from starlette.datastructures import Headers
     from starlette.exceptions import HTTPException
     from starlette.requests import ClientDisconnect, Request
     from starlette.responses import HTMLResponse, Response
     from starlette.routing import Route
+
+    from probes.serve.connections import CONNECTIONS, Connection
 except ImportError:
     raise SourceError(
         "jinjarun serve needs starlette and uvicorn; install them: pip install 'jinjarun[server]'", path="probes.server"
     ) from None
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Collection, Coroutine
     from concurrent.futures import Executor
+
+    from starlette.types import Receive, Scope, Send
 
     from probes.rendering.paths import Setting
 
@@ -52,11 +65,18 @@ BODY_BYTES = 4_000_000
 BODY_SECONDS = 20.0
 """How long a client may take to send a body."""
 
-UNDER_WAY = 32
-"""Requests that may be read, wait for a worker or be worked on at the same time."""
+HELD_BYTES = 64_000_000
+SMALL_BYTES = 50_000
+"""What is held of bodies at a time, which one client may have a quarter of; small bodies are not counted."""
 
-CONNECTIONS = 512
-"""Connections that may be open at the same time, idle ones included."""
+UNDER_WAY = 32
+"""Requests that may wait for a worker or be worked on at the same time, half of them one client's."""
+
+HEAD_BYTES = 16_384
+"""The longest head of a request."""
+
+HOSTS = ("localhost", "127.0.0.1", "::1")
+"""Names of this machine for itself."""
 
 WORKERS = 2
 WORK_SECONDS = 20.0
@@ -68,13 +88,18 @@ SPENT = ("timeout", "cpu", "memory")
 
 TYPES = {
     400: "invalid_request_error",
+    403: "permission_error",
     404: "not_found_error",
     408: "invalid_request_error",
     413: "invalid_request_error",
+    415: "invalid_request_error",
     501: "not_supported_error",
     503: "unavailable_error",
 }
-"""HTTP status -> llama-server's `type`; every other one is "server_error". For 408 and 413 it has no body."""
+"""HTTP status -> llama-server's `type`; every other one is "server_error". For 408, 413 and 415 it has no body."""
+
+UNREAD = (403, 408, 413, 415)
+"""Statuses of requests whose body nobody reads: the connection ends, so that nobody has to wait for it."""
 
 NEEDS_WEIGHTS = (
     *("/completion", "/completions", "/chat/completions", "/responses", "/embedding", "/embeddings", "/infill"),
@@ -96,7 +121,8 @@ class Refusal(Exception):
 class TemplateServer:
     """The application: `app` is ASGI. Close it with `close`, which ends the workers.
 
-    Starting renders the template, and raises JinjarunError where llama-server would not start with it.
+    `hosts` are more names that requests may call it by. Starting renders the template, and raises JinjarunError where
+    llama-server would not start with it.
     """
 
     def __init__(
@@ -104,12 +130,17 @@ class TemplateServer:
         setting: Setting,
         *,
         name: str = "template",
+        hosts: Collection[str] = (),
         executor: Executor | None = None,
         under_way: int = UNDER_WAY,
         body_bytes: int = BODY_BYTES,
     ) -> None:
-        self.under_way, self.body_bytes = under_way, body_bytes
+        self.body_bytes = body_bytes
         self._name = name
+        self._hosts = {host.lower() for host in (*HOSTS, *hosts)}
+        self._under_way = Share(under_way, max(1, under_way // 2))
+        self._held = Share(HELD_BYTES, HELD_BYTES // 4)
+        self._turns = Turns(WORKERS)
         self._setting = served.to_json(setting)
         self._executor = executor or IsolatedExecutor(
             WORKERS,
@@ -118,7 +149,6 @@ class TemplateServer:
             memory_bytes=WORKER_BYTES,
             initializer=served.warm,
         )
-        self._busy = 0
         try:
             self.props = self._executor.submit(served.start, self._setting).result() | {"model_alias": name}
             self._executor.submit(served.warm)  # another worker starts, so that no client waits for it
@@ -126,7 +156,7 @@ class TemplateServer:
             self.close()
             raise
         self._page, self._page_headers = page(self._setting, self.props)
-        self.app = Starlette(
+        self._routes = Starlette(
             routes=[
                 Route("/", self._index),
                 Route("/health", self._health),
@@ -146,6 +176,24 @@ class TemplateServer:
                 ClientDisconnect: _gone,
             },
         )
+
+    async def app(self, scope: Scope, receive: Receive, send: Send) -> None:
+        refusal = self._refused(scope)
+        await (self._routes if refusal is None else refusal)(scope, receive, send)
+
+    def _refused(self, scope: Scope) -> Response | None:
+        """The answer to a request that may have been made for a page of somebody else, or holds no JSON."""
+        headers = Headers(scope=scope)
+        host = headers.get("host", "")
+        name = host_name(host)
+        if name not in self._hosts and name != scope["server"][0]:
+            return error_reply(403, "The Host of the request is no name of this server; see --allow-host")
+        if any(origin.partition("://")[2].lower() != host.lower() for origin in headers.getlist("origin")):
+            return error_reply(403, "The Origin of the request is a page of another server")
+        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+        if scope["method"] == "POST" and kind != "application/json":
+            return error_reply(415, "The Content-Type of the request must be application/json")
+        return None
 
     def close(self) -> None:
         self._executor.shutdown(wait=False, cancel_futures=True)
@@ -172,38 +220,68 @@ class TemplateServer:
         """The endpoint whose answer a worker makes of the body."""
 
         async def endpoint(request: Request) -> Response:
-            if self._busy >= self.under_way:
-                raise Refusal(503, f"{self._busy} requests are under way; try again")
-            self._busy += 1
-            try:
-                body = await read_body(request, self.body_bytes)
-                future = self._executor.submit(function, self._setting, body)
-                return reply(await asyncio.wrap_future(future))
-            finally:
-                self._busy -= 1
+            client = client_of(request.client.host if request.client else "")
+            with contextlib.ExitStack() as held:
+                body = await self._body(request, client, held)
+                if not self._under_way.take(client, 1):
+                    raise Refusal(503, "Too many requests are under way; try again")
+                held.callback(self._under_way.give_back, client, 1)
+                return reply(await unless_gone(request, self._asked(client, function, body)))
 
         return endpoint
 
+    async def _asked(self, client: str, function: Callable[[dict[str, Any], str], dict[str, Any]], body: str) -> Any:
+        async with self._turns.turn(client):
+            return await asyncio.wrap_future(self._executor.submit(function, self._setting, body))
 
-async def read_body(request: Request, limit: int) -> str:
-    """The body's text. Raises Refusal for one that is too large, too slow, or not UTF-8."""
-    too_large = Refusal(413, f"the body is larger than {limit:,} bytes")
-    length = request.headers.get("content-length", "")
-    if length.isdigit() and int(length) > limit:
-        raise too_large
-    body = bytearray()
+    async def _body(self, request: Request, client: str, held: contextlib.ExitStack) -> str:
+        """The body's text. Raises Refusal for one that is too large, too slow, or not UTF-8."""
+        too_large = Refusal(413, f"the body is larger than {self.body_bytes:,} bytes")
+        length = request.headers.get("content-length", "")
+        if length.isdigit() and int(length) > self.body_bytes:
+            raise too_large
+        body = bytearray()
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                async for chunk in request.stream():
+                    body += chunk
+                    if len(body) > self.body_bytes:
+                        raise too_large
+                    if len(body) > SMALL_BYTES:
+                        if not self._held.take(client, len(chunk)):
+                            raise Refusal(503, "Too much is being sent; try again")
+                        held.callback(self._held.give_back, client, len(chunk))
+        except TimeoutError:
+            raise Refusal(408, f"the body did not arrive within {BODY_SECONDS:g} s") from None
+        try:
+            return body.decode()
+        except UnicodeDecodeError as error:
+            raise Refusal(400, f"the body is not JSON: byte {error.start} is not UTF-8") from None
+
+
+async def unless_gone(request: Request, work: Coroutine[Any, Any, Any]) -> Any:
+    """What comes of the work; it is cancelled where its client goes away. The body must have been read."""
+    working, gone = asyncio.ensure_future(work), asyncio.ensure_future(_leaves(request))
     try:
-        async with asyncio.timeout(BODY_SECONDS):
-            async for chunk in request.stream():
-                body += chunk
-                if len(body) > limit:
-                    raise too_large
-    except TimeoutError:
-        raise Refusal(408, f"the body did not arrive within {BODY_SECONDS:g} s") from None
-    try:
-        return body.decode()
-    except UnicodeDecodeError as error:
-        raise Refusal(400, f"the body is not JSON: byte {error.start} is not UTF-8") from None
+        await asyncio.wait({working, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            return working.result()
+        raise ClientDisconnect
+    finally:
+        for task in (working, gone):
+            task.cancel()
+        await asyncio.gather(working, gone, return_exceptions=True)
+
+
+async def _leaves(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def host_name(host: str) -> str:
+    """The name or address of a Host header, without a port and brackets; empty where it is none."""
+    found = re.fullmatch(r"(?:\[([0-9A-Fa-f:.]+)\]|([^\[\]:]+))(?::\d{1,5})?", host)
+    return "" if found is None else (found[1] or found[2]).lower()
 
 
 def reply(content: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
@@ -213,7 +291,7 @@ def reply(content: Any, status: int = 200, headers: dict[str, str] | None = None
 
 def error_reply(status: int, message: str) -> Response:
     """An error as llama-server writes it."""
-    headers = {"Retry-After": "1"} if status == 503 else {}
+    headers = {"Retry-After": "1"} if status == 503 else {"Connection": "close"} if status in UNREAD else {}
     fields = {"code": status, "message": message, "type": TYPES.get(status, "server_error")}
     return reply({"error": fields}, status, headers)
 
@@ -310,14 +388,16 @@ def http_server(server: TemplateServer) -> uvicorn.Server:
     """What speaks HTTP for the application; its `run` takes listening sockets, its `should_exit` ends it."""
     config = uvicorn.Config(
         server.app,
-        log_level="warning",
+        log_level="error",
         access_log=False,
         server_header=False,
         date_header=False,
         lifespan="off",
         ws="none",
-        http="h11",
-        limit_concurrency=CONNECTIONS,
+        interface="asgi3",
+        proxy_headers=False,  # a client would say itself who it is
+        http=Connection,
+        h11_max_incomplete_event_size=HEAD_BYTES,
         timeout_keep_alive=5,
         timeout_graceful_shutdown=2,
     )

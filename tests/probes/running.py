@@ -35,18 +35,27 @@ class Reply:
 
 @dataclass(frozen=True)
 class Running:
+    """`source` is the address that clients have, of this machine like the server's."""
+
     host: str
     port: int
+    server: TemplateServer | None = None
+    source: str = "127.0.0.1"
 
     @property
     def url(self) -> str:
         return f"http://{self.host}:{self.port}"
 
     def ask(self, method: str, path: str, body: Any = None, **headers: str) -> Reply:
-        """`body`: bytes as they are, anything else as JSON."""
+        """`body`: bytes as they are, anything else as JSON. A body is of that type unless the headers say otherwise;
+        an empty header is left out."""
         data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
-        with contextlib.closing(HTTPConnection(self.host, self.port, timeout=60)) as connection:
-            connection.request(method, path, data, headers)
+        sent = ({"Content-Type": "application/json"} if data is not None else {}) | {
+            name.replace("_", "-"): value for name, value in headers.items()
+        }
+        source = (self.source, 0)
+        with contextlib.closing(HTTPConnection(self.host, self.port, timeout=60, source_address=source)) as connection:
+            connection.request(method, path, data, {name: value for name, value in sent.items() if value})
             response = connection.getresponse()
             return Reply(response.status, {k.lower(): v for k, v in response.getheaders()}, response.read())
 
@@ -69,7 +78,7 @@ def running(setting: Setting, **options: Any) -> Iterator[Running]:
         try:
             while not http.started and thread.is_alive():
                 time.sleep(0.01)
-            yield Running("127.0.0.1", bound.getsockname()[1])
+            yield Running("127.0.0.1", bound.getsockname()[1], application)
         finally:
             http.should_exit = True
             thread.join()

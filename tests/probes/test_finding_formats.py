@@ -12,7 +12,7 @@ import pytest
 from probes.fuzzer.fuzz import fuzz
 from probes.laws import CODES
 from probes.prober import template_info
-from probes.reporters import FINDING_FORMATS, FORMATS
+from probes.reporters.registry import FINDING_FORMATS, FORMATS
 from probes.reporters.rows import fuzz_row
 from probes.rules import rules
 from tests.bench.planted import family

@@ -128,6 +128,15 @@ def test_what_is_no_baseline(text: str) -> None:
 # Files and folders
 
 
+def test_a_link_out_of_the_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "secret.jinja").write_text("{{ x }}")
+    (tmp_path / "found").mkdir()
+    (tmp_path / "found" / "a.jinja").symlink_to("../secret.jinja")
+    with pytest.raises(JinjarunError, match="leads out of"):
+        find_targets(str(tmp_path / "found"))
+    assert find_targets(str(tmp_path)), "inside of what was named, it is one of its files"
+
+
 def test_targets_below_a_folder(tmp_path: Path) -> None:
     (tmp_path / "a" / "b").mkdir(parents=True)
     first, second = template(tmp_path / "a" / "b"), template(tmp_path / "a", name="u.jinja")

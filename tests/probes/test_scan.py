@@ -7,6 +7,7 @@ import errno
 import io
 import json
 import os
+import re
 import signal
 import sqlite3
 import subprocess
@@ -31,7 +32,7 @@ from probes import cli
 from probes.commands import scan as command
 from probes.reporters.jsonl import read
 from probes.results.rows import Row, summarise
-from probes.scanner import worker
+from probes.scanner import parquet_pages, worker
 from probes.scanner.answers import FILE, Answers
 from probes.scanner.running import Lines, Progress, Stoppable, duration, progress, whole_file
 from probes.scanner.scan import scan
@@ -177,6 +178,111 @@ def test_parquet(tmp_path: Path) -> None:
         ("other.parquet", "error", None),
         ("broken.parquet", "error", None),
     ]
+
+
+def written(path: Path, rows: list[dict[str, Any]], **options: Any) -> Path:
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(pyarrow.Table.from_pylist(rows), path, **{"compression": "zstd", **options})
+    return path
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("compression", ["zstd", "snappy", "none"])
+@pytest.mark.parametrize("dictionary", [True, False])
+def test_parquet_is_measured_before_it_is_unpacked(
+    tmp_path: Path, version: str, compression: str, dictionary: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows of several pages, groups and sizes are read; a page too large ends it before the library sees one."""
+    rows = [{"id": f"{n}", "tokenizer_config": json.dumps(CONFIG) + " " * n} for n in range(300)]
+    options = {"data_page_version": version, "compression": compression, "use_dictionary": dictionary}
+    path = written(tmp_path / "a.parquet", rows, row_group_size=100, write_batch_size=10, data_page_size=500, **options)
+    assert [row.id for row in rows_of(path)] == [f"{n}" for n in range(300)]
+    parquet = pytest.importorskip("pyarrow.parquet")
+    monkeypatch.setattr(parquet_pages, "PAGE_BYTES", 3_000)
+    monkeypatch.setattr(parquet.ParquetFile, "iter_batches", lambda *_, **__: pytest.fail("it was unpacked"))
+    (row,) = rows_of(path)
+    assert row.error is not None
+    assert "more than 3,000; write it with fewer rows a page" in row.error["message"]
+
+
+LARGE: dict[str, tuple[list[dict[str, Any]], str]] = {
+    "a text": ([{"id": "a", "tokenizer_config": "x" * 40_000_000}], "has a page of 40,000,004 bytes"),
+    "an id": ([{"id": "i" * 40_000_000, "tokenizer_config": "{}"}], "has a page of 40,000,004 bytes"),
+    "a text in a struct": (
+        [{"id": "a", "tokenizer_config": {"x": "x" * 40_000_000}}],
+        "has a page of 40,000,004 bytes",
+    ),
+    "a list": ([{"id": "a", "tokenizer_config": {"chat_template": [True] * 2_000_000}}], "has 2,000,000 values for 1"),
+    "an id in its page": ([{"id": "i" * 2_000, "tokenizer_config": "{}"}], "an id of more than 1,000 characters"),
+    "a text in its page": ([{"id": "a", "tokenizer_config": "x" * 8_000_000}], "is longer than 8,000,000 bytes"),
+    "a text for all rows": ([{"id": "a", "tokenizer_config": "x" * 7_900_000}] * 3, "is not JSON"),
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_parquet_of_few_bytes_that_holds_many(tmp_path: Path, name: str) -> None:
+    content, reason = LARGE[name]
+    path = written(tmp_path / "a.parquet", content)
+    assert path.stat().st_size < 50_000
+    rows = rows_of(path)
+    assert len(rows) == len(content)
+    for row in rows:
+        assert row.error is not None
+        assert reason in row.error["message"]
+
+
+def test_parquet_whose_pages_are_damaged(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.parquet", [{"id": "a", "tokenizer_config": json.dumps(CONFIG)}])
+    whole = path.read_bytes()
+    for at in range(4, 60):
+        path.write_bytes(whole[:at] + b"\xff" + whole[at + 1 :])
+        for row in rows_of(path):
+            assert row.status in {"error", "probed", "no_template"}
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (b'{"id": "x", "tokenizer_config": [' + b"{}," * 100_001 + b"1]}", "holds too much"),
+        (b'{"id": "x", "tokenizer_config": "[' + b"\\u007b\\u007d," * 100_001 + b'1]"}', "holds too much"),
+        (b'{"id": "x", "tokenizer_config": "' + b"\\u005b" * 600 + b'"}', "is nested too deeply"),
+        (b'["x", ' + b"[" * 600, "is nested too deeply"),
+        (b'{"id": "' + b"i" * 1_001 + b'", "tokenizer_config": {}}', "is no record"),
+        (b'{"id": ' + b"1" * 4_000 + b', "tokenizer_config": {}}', "is no record"),
+        (b'{"id": ' + b"1" * 5_000 + b', "tokenizer_config": {}}', "too many digits"),
+        (b'{"id": "x", "tokenizer_config": "\\u0000{"}', "is not JSON"),
+        ('{"id": "x"}'.encode("utf-16-le"), "is not UTF-8|is not JSON|neither"),
+        (b"a" * 5_000, "neither a record nor the name of a file"),
+    ],
+)
+def test_hostile_lines(line: bytes, reason: str) -> None:
+    rows = rows_of("-", stdin=io.BytesIO(line))
+    assert rows
+    for row in rows:
+        assert row.error is not None
+        assert re.search(reason, row.error["message"])
+        assert len(row.id) < 5_000
+
+
+def test_links_out_of_a_folder_are_not_followed_and_said_once(tmp_path: Path) -> None:
+    write(tmp_path, {"secret.jinja": OTHER, "model/real.jinja": OTHER, "model/deep/x.txt": OTHER})
+    folder = tmp_path / "model"
+    (folder / "a.jinja").symlink_to("../secret.jinja")
+    (folder / "b-tokenizer_config.json").symlink_to("/proc/self/environ")
+    (folder / "deep" / "c.jinja").symlink_to(tmp_path / "secret.jinja")
+    (folder / "inside.jinja").symlink_to("deep/x.txt")
+    rows = rows_of(folder)
+    assert [pair[:2] for pair in told(rows)] == [
+        ("a.jinja", "error"),
+        ("inside.jinja", "probed"),
+        ("real.jinja", "probed"),
+    ]
+    assert rows[0].error is not None
+    assert "leads out of" in rows[0].error["message"]
+    followed = dict(pair[:2] for pair in told(rows_of(folder, follow_symlinks=True)))
+    assert followed["a.jinja"] == followed["c.jinja"] == "probed"
+    assert followed["b-tokenizer_config.json"] == "error"
 
 
 def test_links(tmp_path: Path) -> None:

@@ -157,7 +157,10 @@ def test_a_body_that_is_too_large() -> None:
         reply = there.post("/apply-template", {"messages": [], "more": "x" * 1000})
         assert (reply.status, reply.json["error"]["code"]) == (413, 413)
         with socket.create_connection((there.host, there.port)) as client:
-            client.sendall(b"POST /probe HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+            client.sendall(
+                b"POST /probe HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                b"Transfer-Encoding: chunked\r\n\r\n"
+            )
             client.sendall(b"7d0\r\n" + b"x" * 2000 + b"\r\n")
             assert client.recv(1000).startswith(b"HTTP/1.1 413")
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from jinjarun.errors import SourceError
 from jinjarun.sources import Source, open_source
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
 
 SHARED = Path(__file__).parents[3] / "shared"
 needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason="the recordings in ../shared are not here")
@@ -27,6 +32,24 @@ def write(folder: Path, files: dict[str, Any]) -> Path:
         else:
             path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8", newline="")
     return folder
+
+
+def steps(call: Callable[[], object]) -> int:
+    """How many lines of Python a call runs, which is the same on every machine."""
+    count = 0
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        nonlocal count
+        count += event == "line"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call()
+    finally:
+        sys.settrace(before)
+    return count
 
 
 def refused(target: Any, **options: Any) -> SourceError:

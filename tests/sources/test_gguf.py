@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from jinjarun.errors import SourceError
 from jinjarun.sources import Source, Token, gguf, open_source
 from jinjarun.sources.gguf import read_gguf
-from tests.sources.support import TEMPLATE, checked, refused, unusable
+from tests.sources.support import TEMPLATE, checked, refused, steps, unusable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -289,12 +289,14 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (1 << 32, 0, "claims 4,294,967,296 strings"),
         (gguf.STRINGS, 0, ""),
-        (gguf.STRINGS, 1 << 17, "needs more than 64,000,000 bytes"),
+        (gguf.STRINGS, 1 << 17, f"needs more than {gguf.READ_BYTES:,} bytes"),
     ],
 )
 @pytest.mark.usefixtures("counted")
 @pytest.mark.parametrize("key", [b"x", TOKENS])
 def test_work_is_bounded(tmp_path: Path, key: bytes, count: int, stride: int, reason: str) -> None:
+    if key == TOKENS:
+        count = min(count, gguf.LIST_OF_TOKENS) if count == gguf.STRINGS else count
     path = sparse(tmp_path / "a.gguf", header(pair(key, 9, array(8, count, struct.pack("<Q", stride))), tensors=0))
     if stride:
         with open(path, "r+b") as file:
@@ -306,6 +308,64 @@ def test_work_is_bounded(tmp_path: Path, key: bytes, count: int, stride: int, re
     else:
         open_source(path)
     assert Counted.last.bytes_read <= gguf.READ_BYTES
+
+
+def records(*values: bytes) -> bytes:
+    return b"".join(map(text, values))
+
+
+@pytest.mark.parametrize(
+    "filler",
+    [
+        records(b"<|im_end|>", b"a") * 500,
+        records(b"<|im_end|>" * 2) * 300,
+        records("\u0120hello".encode()) * 700,
+        b"a" * 9_000,
+    ],
+)
+def test_tokens_that_hold_records_of_others(tmp_path: Path, filler: bytes) -> None:
+    """A search through the bytes would stop at each; the steps are those of the number of tokens."""
+
+    def found(filler: bytes) -> tuple[int, list[Token | None]]:
+        values = [filler] * 40 + [b"<|im_end|>", b"a", b"<|im_end|>", "\u0120hello".encode(), b""]
+        path = tmp_path / "a.gguf"
+        path.write_bytes(header(pair(TOKENS, 9, array(8, len(values), records(*values)))))
+        tokens = open_source(path).tokens
+        asked = ("<|im_end|>", "a", " hello", "none", "")
+        answers: list[Token | None] = []
+        return steps(lambda: answers.extend(map(tokens.find, asked))), answers
+
+    count, answers = found(filler)
+    assert [token and token.id for token in answers] == [40, 41, 43, None, None]
+    assert count == found(b"x")[0]
+
+
+def test_a_pickled_vocabulary_finds_its_tokens_in_another_process(tmp_path: Path) -> None:
+    """Hashes differ from process to process, so the index of them does not travel."""
+    tokens = open_source(write(tmp_path / "a.gguf")).tokens
+    assert tokens.find("<s>") is not None
+    assert b"_index" not in pickle.dumps(tokens)
+    assert pickle.loads(pickle.dumps(tokens)).find("<s>") == Token("<s>", 1, "control")
+
+
+TOO_MUCH = {
+    "tokens": (pair(TOKENS, 9, array(8, 520_001, bytes(8 * 520_001))), "claims 520,001 tokens"),
+    "types": (pair(b"tokenizer.ggml.token_type", 9, array(4, 520_001, bytes(4 * 520_001))), "520,001 token types"),
+    "a large token": (pair(TOKENS, 9, array(8, 2, records(b"x" * 65_537, b"a"))), "a token of more than 65,536 bytes"),
+    "a large last token": (pair(TOKENS, 9, array(8, 2, records(b"a", b"x" * 70_000))), "a token of more than 65,536"),
+    "templates": (
+        b"".join(pair(b"%b.%d" % (CHAT, n), 8, text("é".encode() * 700_000)) for n in range(3)),
+        "templates of more than 4,000,000 bytes in all",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TOO_MUCH)
+def test_too_much(tmp_path: Path, name: str) -> None:
+    data, reason = TOO_MUCH[name]
+    path = tmp_path / "a.gguf"
+    path.write_bytes(header(data, count=3 if name == "templates" else 1))
+    assert reason in refused(path).details["reason"]
 
 
 @given(st.data())

@@ -3,15 +3,20 @@ const templates = data.templates;
 const bySha = new Map(templates.map((one) => [one.sha, one]));
 const $ = (id) => document.getElementById(id);
 
+// What strangers wrote: characters that do not print are shown as escapes. Line breaks and tabs stay.
+const unseen = /(?![\n\t ])[\p{C}\p{Z}]/gu;
+const visible = (text) => String(text).replace(unseen, (c) => `\\u{${c.codePointAt(0).toString(16)}}`);
+
 function make(tag, attributes, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes || {})) {
     if (value === null || value === undefined || value === false) continue;
     if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
     else if (name === "class") made.className = value;
-    else made.setAttribute(name, value === true ? "" : value);
+    else made.setAttribute(name, value === true ? "" : name === "title" || name === "aria-label" ? visible(value) : value);
   }
-  made.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
+  const shown = children.flat(Infinity).filter((child) => child !== null && child !== undefined);
+  made.append(...shown.map((child) => (child instanceof Node ? child : visible(child))));
   return made;
 }
 const number = (value) => value.toLocaleString("en");
@@ -365,7 +370,7 @@ function prompt(render) {
   const text = make("pre", { class: "prompt" });
   for (const [written, origin] of render.parts) {
     if (origin === null) {
-      text.append(written);
+      text.append(visible(written));
       continue;
     }
     if (!colours.has(origin)) colours.set(origin, colours.size % 8);
@@ -383,7 +388,7 @@ function source(detail) {
     "data-line": index + 1,
     class: [missed.has(index + 1) ? "missed" : "", hits.has(index + 1) ? "hit" : ""].join(" ").trim() || null,
     title: [hits.get(index + 1), missed.has(index + 1) ? "begins a branch that no conversation reached" : ""].filter(Boolean).join("; ") || null,
-  }, text || "\u200b"));
+  }, text));
   const said = coverage ? `${coverage.reached} of ${coverage.branches} branches reached; the others begin on the shaded lines.` : "";
   return part("Source", said ? make("p", { class: "note" }, said) : null, make("div", { class: "source" }, lines));
 }
