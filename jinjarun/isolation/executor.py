@@ -112,8 +112,8 @@ class IsolatedExecutor(Executor):
     - the result,
     - the `JinjarunError` that the function raised,
     - a `WorkerError` whose `reason` is "timeout", "memory", "cpu", "crash" (it died, or raised another exception, whose
-      type alone is told), "protocol" (its answer was not a well-formed one), "cancelled" (its future was cancelled while
-      it ran) or "start" (no worker could be started). It costs this one call.
+      type alone is told), "protocol" (its answer was not a well-formed one), "cancelled" (its future was cancelled
+      while it ran) or "start" (no worker could be started). It costs this one call.
 
     `timeout_seconds` (wall clock), `cpu_seconds` (whole seconds, rounded up to the next one), `answer_bytes` and
     `answer_values` (all that stands in the lists and objects of an answer) bound each call, `memory_bytes` is what a
