@@ -91,11 +91,22 @@ class Version(argparse.Action):
         parser.exit(CLEAN)
 
 
+class Walls(argparse.Action):
+    """`--walls`: what keeps a worker in on this machine."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        from jinjarun.isolation import walls_here
+
+        write("".join(f"{wall:11} {there}\n" for wall, there in walls_here().items()))
+        parser.exit(CLEAN)
+
+
 def parser(argv: Sequence[str] | None = None) -> argparse.ArgumentParser:
     """The whole command line; of the commands, only the one that `argv` calls has its options."""
     called = next((word for word in (sys.argv[1:] if argv is None else argv) if not word.startswith("-")), None)
     top = Parser(prog="jinjarun", description="Run LLM chat templates as the engines do, and find out what they do.")
     top.add_argument("--version", action=Version, nargs=0, help="print the versions of this package and of the engines")
+    top.add_argument("--walls", action=Walls, nargs=0, help="print which walls workers have on this machine")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name in COMMANDS:
         command = command_named(name)

@@ -218,9 +218,10 @@ class TestOtherProcesses:
             f'code = "open({str(tmp_path / "secret")!r})"\n'
             "done = subprocess.run([sys.executable, '-S', '-c', code], capture_output=True, text=True)\n"
             f"told = [done.returncode, 'PermissionError' in done.stderr, targets.attempt('kill', {os.getpid()}, 0),"
-            " targets.attempt('execl', '/bin/sh', 'sh', None), targets.attempt_call('ptrace')]",
+            " targets.attempt('execl', '/bin/sh', 'sh', None), targets.attempt_call('ptrace'),"
+            f" subprocess.run([sys.executable, '-c', 'print(1)'], capture_output=True).stdout.decode()]",
         )
-        assert told == [1, True, "EPERM", "EACCES", "EPERM"]
+        assert told == [1, True, "EPERM", "EACCES", "EPERM", "1\n"]
 
     def test_threads_are_still_started(self) -> None:
         assert behind("Allowed(write=('/nowhere',))", "told = targets.start_a_thread()") == "done"

@@ -38,7 +38,9 @@ OPEN_FILES = 64
 OPEN_FILES_OF_POOLS = 4096
 
 PACKAGES = ("jinjarun", "probes")
-SYSTEM_LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/libexec", "/usr/local/lib", "/etc/ld.so.cache")
+SYSTEM_LIBRARIES = (
+    *("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/nix/store", "/gnu/store", "/etc/ld.so.cache"),
+)
 TIME_ZONES = ("/etc/localtime", "/usr/share/zoneinfo")
 NAME_SERVICE = (
     "/etc/hosts",
@@ -191,15 +193,22 @@ def _paths(allowed: Allowed) -> Iterator[tuple[str, int]]:
         *TIME_ZONES,
         *(NAME_SERVICE if allowed.look_up or allowed.network else ()),
     ]
-    run = landlock.EXECUTE if allowed.processes else 0
     libraries, listed = python_folders((*PACKAGES, *allowed.packages))
     for path in (*readable, *libraries):
-        yield path, landlock.READ | run
+        yield path, landlock.READ
     for path in listed:
         yield path, landlock.READ_DIR
     if allowed.processes:
-        yield os.path.realpath(sys.executable), landlock.READ | run
+        for path in (os.path.realpath(sys.executable), *_loaders()):
+            yield path, landlock.READ | landlock.EXECUTE
         yield os.path.join(sys.prefix, "pyvenv.cfg"), landlock.READ
+
+
+def _loaders() -> set[str]:
+    """What starts this Python beside its own file: ld.so, wherever the system keeps it."""
+    with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:
+        mapped = (line.split(maxsplit=5)[-1].strip() for line in maps)
+        return {path for path in mapped if os.path.basename(path).startswith("ld-")}
 
 
 def python_folders(packages: Iterable[str]) -> tuple[list[str], list[str]]:

@@ -121,6 +121,11 @@ def test_the_same_as_in_one_process(
     assert (done.stdout, done.stderr, code) == (captured.out.decode(), captured.err.decode(), here)
 
 
+def test_the_walls_of_this_machine_are_told() -> None:
+    told = dict(line.split(maxsplit=1) for line in jinjarun("--walls").stdout.splitlines())
+    assert told == walls_here()
+
+
 def test_standard_input_and_the_order_of_streams(tmp_path: Path) -> None:
     done = jinjarun("render", "-", input="{{ messages[0].content }}")
     assert (done.returncode, done.stdout, done.stderr) == (0, "Reverse a string.", "")
