@@ -180,7 +180,10 @@ class _Worker:
         for number, act in enumerate(self._acts or []):
             if number in self._done:
                 try:
-                    os.replace(*act) if len(act) == 2 else os.unlink(*act)
+                    if len(act) == 2:
+                        os.replace(*act)
+                    elif os.path.lexists(*act):
+                        os.unlink(*act)
                 except OSError as error:
                     code = _complain(f"cannot write: {act[-1]}: {error.strerror or error}", UNUSABLE)
         self._clear()

@@ -120,8 +120,8 @@ class IsolatedExecutor(Executor):
     worker may take in all beyond what it had when it was warm. After `calls_per_worker` calls, or when half of
     `memory_bytes` is still taken after one, a worker is replaced.
     `initializer`, a module-level function without parameters, runs in each new worker before its walls are up: import
-    there whatever the calls need. `readable` are the files and folders that a worker may read beside Python's own
-    libraries and the packages of the functions that it runs (`isolation.sandbox` has the walls).
+    there whatever the calls need that starts no thread. `readable` are the files and folders that a worker may read
+    beside Python's own libraries and the packages of the functions that it runs (`isolation.sandbox` has the walls).
 
     Workers start with the first calls. They end with `shutdown`, with the executor, and with the parent, however that
     ends. `submit` raises InputError for a function or arguments that cannot cross.

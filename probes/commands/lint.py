@@ -43,7 +43,9 @@ def run(args: argparse.Namespace) -> int:
     exemptions = linting.read_exemptions(read_text(args.ignore_file), args.ignore_file) if args.ignore_file else []
     known = read_text(args.baseline) if args.baseline else None
     results, unusable = [], []
-    for target, found in lint_all([one for given in args.template for one in find_targets(given)], options):
+    targets = [one for given in args.template for one in find_targets(given)]
+    bounds = {"timeout_seconds": args.timeout, "memory_bytes": args.memory * 1_000_000}
+    for target, found in lint_all(targets, options, **bounds):
         if isinstance(found, JinjarunError):
             unusable.append(error_row(target, found))
             complain(describe(found, f"{target}: not evaluated"), UNUSABLE)

@@ -55,7 +55,8 @@ WORK = {
     "scan": ("probes.scanner.scan", "probes.reporters.figures"),
     "serve": ("probes.commands.inputs", "probes.rendering.paths", "probes.serve.app"),
 }
-"""What is imported before the walls are up, while Python can keep what it compiles. Imports behind them work, too."""
+"""What is imported before the walls are up, while Python can keep what it compiles. Imports behind them work, too; what
+starts threads (pyarrow, distributed) is imported there, because Landlock binds only threads that are started later."""
 
 
 def serve(parent: int, told: int, arguments: list[str]) -> None:
@@ -90,7 +91,7 @@ def _end(code: int) -> NoReturn:
 
 
 def _raise_walls(args: argparse.Namespace, told: int) -> None:
-    for module in (*WORK[args.command], *_libraries(args)):
+    for module in WORK[args.command]:
         with contextlib.suppress(ImportError):
             importlib.import_module(module)
     _tell(told, {"seconds": _seconds(args), "acts": _begin_files(args, told)})
@@ -116,17 +117,6 @@ def _targets(args: argparse.Namespace) -> list[str]:
         with contextlib.suppress(Exception):  # what is wrong with it, the command says
             found += find_targets(name)
     return found
-
-
-def _libraries(args: argparse.Namespace) -> Iterator[str]:
-    """Libraries that look around the machine when they are imported."""
-    if getattr(args, "tokenizer", None):
-        yield "tokenizers"
-    if args.command == "scan":
-        if args.executor:
-            yield "distributed"
-        if any(".parquet" in str(name) for name in (*args.path, args.out)) or args.format == "parquet":
-            yield from ("pyarrow.parquet", "pyarrow.csv")
 
 
 def _begin_files(args: argparse.Namespace, told: int) -> list[list[str]]:
@@ -199,8 +189,8 @@ def _readable(args: argparse.Namespace, targets: list[str]) -> Iterator[str]:
     if args.command == "snapshot":
         yield from _named(args, ("dir",)) or map(_beside, targets)
     if args.command == "scan":
-        if args.follow_symlinks or STDIN in targets:
-            yield ALL  # only reading tells which files are meant
+        if args.follow_symlinks or args.executor or STDIN in targets:
+            yield ALL  # only reading tells which files are meant; a cluster's library looks all over the machine
         if args.resume and args.out is not None:
             from probes.commands.scan import BEFORE
 

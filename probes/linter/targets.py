@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -27,7 +28,7 @@ TEMPLATE_ENDING = ".jinja"
 CONFIG = "tokenizer_config.json"
 NO_TEMPLATE = "PK303"
 TIMEOUT_SECONDS = 120.0
-CPU_SECONDS = 60
+MEMORY_BYTES = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,9 +133,15 @@ def lint_isolated(target: str, options: dict[str, Any]) -> list[dict[str, Any]]:
     return [result.to_dict() for result in lint_target(target, Options(**given))]
 
 
-def lint_all(targets: Sequence[str], options: Options) -> Iterator[tuple[str, list[LintResult] | JinjarunError]]:
+def lint_all(
+    targets: Sequence[str],
+    options: Options,
+    *,
+    timeout_seconds: float = TIMEOUT_SECONDS,
+    memory_bytes: int = MEMORY_BYTES,
+) -> Iterator[tuple[str, list[LintResult] | JinjarunError]]:
     """Each target with its results, or with the error that kept it from being judged; in a worker process each where
-    there is more than one and the system has such workers."""
+    there is more than one and the system has such workers. The bounds are those of a worker."""
     if len(targets) < 2 or sys.platform == "win32":
         for target in targets:
             try:
@@ -143,8 +150,9 @@ def lint_all(targets: Sequence[str], options: Options) -> Iterator[tuple[str, li
                 yield target, error
         return
     with IsolatedExecutor(
-        timeout_seconds=TIMEOUT_SECONDS,
-        cpu_seconds=CPU_SECONDS,
+        timeout_seconds=timeout_seconds,
+        cpu_seconds=math.ceil(timeout_seconds),
+        memory_bytes=memory_bytes,
         initializer=_warm,
         readable=[path for target in targets for path in files_of(target)],
     ) as executor:
