@@ -155,6 +155,15 @@ class TestAWorker:
                 executor.submit(targets.write_file, str(tmp_path / "a" / "file")).exception()
             )
 
+    @needs_landlock(1)
+    def test_a_name_that_leads_nowhere_takes_no_wall_down(self, tmp_path: Path) -> None:
+        (tmp_path / "loop").symlink_to("loop")
+        (tmp_path / "secret").write_text("data")
+        nowhere = [tmp_path / "loop", tmp_path / "missing", tmp_path / "secret" / "x", "\0", "x" * 5000]
+        with IsolatedExecutor(1, readable=nowhere) as executor:
+            assert executor.submit(targets.read_file, str(tmp_path / "secret")).result() == "EACCES"
+            assert executor.submit(targets.attempt, "socket", 2, 1, 0).result() == "EPERM"
+
 
 def behind(allowed: str, code: str, **environment: str) -> Any:
     """What `code`, a statement that sets `told`, tells in a process of its own behind walls."""

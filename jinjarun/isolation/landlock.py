@@ -7,7 +7,6 @@ which kinds of access can be refused: 1 files, 2 moving between folders, 3 trunc
 
 from __future__ import annotations
 
-import contextlib
 import os
 import stat
 import struct
@@ -62,8 +61,7 @@ def restrict(paths: Iterable[tuple[str, int]], *, connect: Iterable[int] = (), l
     rules = call(_CREATE_RULESET, handled, len(handled), 0)
     try:
         for path, access in paths:
-            with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
-                _allow_path(rules, path, access & files)
+            _allow_path(rules, path, access & files)
         if net:
             for access, ports in ((CONNECT_TCP, connect), (BIND_TCP, listen)):
                 for port in ports:
@@ -74,7 +72,10 @@ def restrict(paths: Iterable[tuple[str, int]], *, connect: Iterable[int] = (), l
 
 
 def _allow_path(rules: int, path: str, access: int) -> None:
-    place = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    try:
+        place = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except (OSError, ValueError):  # what cannot be opened need not be allowed
+        return
     try:
         if not stat.S_ISDIR(os.fstat(place).st_mode):
             access &= _OF_FILES

@@ -25,7 +25,6 @@ import platform
 import struct
 import sys
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 if sys.platform != "win32":
@@ -76,20 +75,17 @@ class Allowed:
 
 def close_in(allowed: Allowed, memory_bytes: int) -> None:
     """Raises the walls, in an order in which each can still be raised. `memory_bytes`: address space beyond what is
-    taken now (Linux). Everything that the process needs of Python must be imported, or stand below `sys.path`."""
+    taken now (Linux). Everything that the process needs of Python must be imported, or stand below `sys.path`. Threads
+    that run already are not kept from files. Raises OSError where a wall that the kernel has cannot be raised."""
     _limit_resources(allowed, memory_bytes)
     if not (allowed.write or allowed.network or allowed.processes):
         sys.addaudithook(refuse_events)
     if sys.platform == "linux":
-        for wall in (
-            _no_new_privileges,
-            _no_dumps,
-            _few_capabilities,
-            partial(_files, allowed),
-            partial(_calls, allowed),
-        ):
-            with contextlib.suppress(OSError):  # a kernel without it: `walls_here` tells
-                wall()
+        _no_new_privileges()
+        _no_dumps()
+        _few_capabilities()
+        _files(allowed)
+        _calls(allowed)
 
 
 def walls_here() -> dict[str, str]:
@@ -162,7 +158,8 @@ def _few_capabilities() -> None:
     buffer = _buffer(now)
     call(get, header, buffer)
     effective, permitted = struct.unpack_from("=II", buffer.raw)
-    call(set, header, struct.pack("=6I", effective & kept, permitted & kept, 0, 0, 0, 0))
+    with contextlib.suppress(OSError):  # some containers refuse the call to those who have none
+        call(set, header, struct.pack("=6I", effective & kept, permitted & kept, 0, 0, 0, 0))
 
 
 def _buffer(data: bytes | bytearray) -> Any:
@@ -238,14 +235,19 @@ def _is_of_python(entry: str) -> bool:
 
 
 def _calls(allowed: Allowed) -> None:
+    """A kernel without filters, and a machine that none is written for, go without: `walls_here` tells."""
     from jinjarun.isolation import seccomp  # noqa: PLC0415
 
-    seccomp.refuse_calls(
-        processes=allowed.processes,
-        network=allowed.network,
-        look_up=allowed.look_up,
-        writing=bool(allowed.write) or allowed.processes,
-    )
+    try:
+        seccomp.refuse_calls(
+            processes=allowed.processes,
+            network=allowed.network,
+            look_up=allowed.look_up,
+            writing=bool(allowed.write) or allowed.processes,
+        )
+    except OSError as error:
+        if error.errno not in (errno.ENOSYS, errno.EINVAL):
+            raise
 
 
 def die_with(parent: int) -> None:
