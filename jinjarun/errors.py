@@ -117,10 +117,15 @@ class RenderError(JinjarunError):
 
 
 class LimitExceeded(JinjarunError):
-    """A limit was reached. `details`: `limit` (a field of `Limits`), `allowed` (its value)."""
+    """A limit was reached. `details`: `limit` (a field of `Limits`, or the name of an `Allowance`), `allowed` (its
+    value).
+
+    `spent` is the steps that the render had been charged; more than are allowed where the last charge was refused.
+    """
 
     status = 400
     name = "limit exceeded"
+    spent: int = 0
 
     @property
     def limit(self) -> str:

@@ -49,20 +49,42 @@ def utf8_size(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
+class Allowance:
+    """Steps for several renders together. When they are used up, a render ends in LimitExceeded whose `limit` is
+    `name`."""
+
+    __slots__ = ("left", "name", "steps")
+
+    def __init__(self, name: str, steps: int) -> None:
+        self.name = name
+        self.steps = self.left = steps
+
+    def take(self, steps: int) -> None:
+        self.left = max(self.left - steps, 0)
+
+
 class Meter:
-    """The account of one render. `steps` counts down; everything else is compared where it happens."""
+    """The account of one render. `steps` counts down; everything else is compared where it happens. What the render
+    takes, `settle` takes off `allowance`, where there is one."""
 
-    __slots__ = ("depth", "limits", "steps")
+    __slots__ = ("allowance", "depth", "granted", "limits", "steps")
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, allowance: Allowance | None = None) -> None:
         self.limits = limits
-        self.steps = limits.steps
+        self.allowance = allowance
+        self.granted = limits.steps if allowance is None else min(limits.steps, allowance.left)
+        self.steps = self.granted
         self.depth = 0
 
     @property
     def spent(self) -> int:
         """Steps taken so far."""
-        return self.limits.steps - self.steps
+        return self.granted - self.steps
+
+    def settle(self) -> None:
+        """The render is over."""
+        if self.allowance is not None:
+            self.allowance.take(self.spent)
 
     def charge(self, steps: int) -> None:
         self.steps -= steps
@@ -90,4 +112,8 @@ class Meter:
 
     def exceeded(self, limit: str) -> LimitExceeded:
         allowed = getattr(self.limits, limit)
-        return LimitExceeded(f"limit exceeded: {limit} (allowed {allowed:,})", limit=limit, allowed=allowed)
+        if limit == "steps" and self.allowance is not None and self.granted < allowed:
+            limit, allowed = self.allowance.name, self.allowance.steps
+        error = LimitExceeded(f"limit exceeded: {limit} (allowed {allowed:,})", limit=limit, allowed=allowed)
+        error.spent = self.spent
+        return error

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import sys
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,14 +10,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from jinjarun.dialects import dialect_named
 from jinjarun.errors import InputError, JinjarunError
-from jinjarun.limits import Limits
+from jinjarun.limits import Allowance, Limits
 from jinjarun.runtime.clock import resolve_now
 from jinjarun.runtime.compiler import Program, compile_template
-from jinjarun.runtime.failures import converted
+from jinjarun.runtime.generation_prompt import ADD_GENERATION_PROMPT, is_plain_data
 from jinjarun.runtime.generations import Generations
-from jinjarun.runtime.opening import OPENS
 from jinjarun.runtime.run import Run
 from jinjarun.runtime.scope import Env
+from jinjarun.runtime.stack import run_with_room
 from jinjarun.runtime.text import parts_of
 from jinjarun.syntax.parser import parse
 
@@ -31,10 +29,6 @@ if TYPE_CHECKING:
     from jinjarun.syntax.nodes import Node
 
 T = TypeVar("T")
-
-FRAMES_PER_LEVEL = 7
-"""Python frames that one level of a template's tree may take, most of them while it is compiled."""
-SPARE_FRAMES = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +63,20 @@ class Rendered:
     generations: tuple[tuple[int, int], ...] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """A render with a trace: the context as it was adopted, whose objects the trace knows; the text, or the error where
+    it failed. `context` is empty once this is gone: the template may have made it hold itself."""
+
+    context: dict[str, Any]
+    text: str | None
+    error: JinjarunError | None
+    run: Run
+
+    def __del__(self) -> None:
+        self.run.release()
+
+
 class Template:
     """A chat template as one engine reads it.
 
@@ -83,8 +91,8 @@ class Template:
         self.limits = limits if limits is not None else Limits()
         self._dialect = dialect_named(dialect)
         self._tree = self._guarded(lambda: parse(source, self._dialect.syntax, self.limits))
-        self._program = self._guarded(lambda: self._compile(watched=False))
-        self._watched: Program | None = None
+        self._program = self._guarded(lambda: self._compile(traced=False))
+        self._traced: Program | None = None
 
     @property
     def dialect(self) -> str:
@@ -168,121 +176,162 @@ class Template:
         now: datetime | float | None = None,
         spans: bool = False,
         generations: bool = False,
+        allowance: Allowance | None = None,
     ) -> Rendered:
-        """The text for exactly these variables, nothing added. `generations` is of transformers: llama.cpp has none."""
-        if not isinstance(context, Mapping):
-            raise InputError(f"a context is a mapping, not {type(context).__name__}", path="context")
-        run = Run(self.limits, resolve_now(now), self._dialect.undefined, len(self._program.branches))
-        watched = spans or generations
+        """The text for exactly these variables, nothing added. `generations` is of transformers: llama.cpp has none.
+        Where there is an `allowance`, the steps come off it."""
+        _check_context(context)
+        run = self._run_of(now, allowance=allowance)
+        traced = spans or generations
         if generations:
             run.generations = Generations()
 
         def render() -> Rendered:
-            adopted = self._dialect.adopt(context, run, spans=watched)
-            out = self._run(adopted, run, self._watched_program() if watched else self._program)
-            return self._rendered(out, run, spans=spans)
+            try:
+                adopted = self._dialect.adopt(context, run, spans=traced)
+                out = self._run(adopted, run, self._traced_program() if traced else self._program)
+                return self._rendered(out, run, spans=spans)
+            finally:
+                run.settle()
+                run.release()
 
         return self._guarded(render)
 
     @property
-    def opens_last(self) -> bool:
-        """Whether `render_openings` can be asked: the last statement alone reads `add_generation_prompt`."""
-        return self._program.opens_last
+    def generation_prompt_is_last(self) -> bool:
+        """Whether the last statement alone reads `add_generation_prompt`, and changes nothing."""
+        return self._program.prompt_reads is not None
 
-    def render_openings(
-        self, context: Mapping[str, Any], values: Iterable[bool | None], *, now: datetime | float | None = None
+    def render_generation_prompts(
+        self,
+        context: Mapping[str, Any],
+        values: Iterable[bool | None],
+        *,
+        now: datetime | float | None = None,
+        allowance: Allowance | None = None,
     ) -> dict[bool | None, Rendered | JinjarunError]:
         """What `render_context` gives, or raises, with each of `values` for `add_generation_prompt` (None: without it).
 
-        All but the last statement is rendered once.
+        All but the last statement is rendered once where `generation_prompt_is_last`, and what that reads is plain
+        data: an iterator would be another after the first answer.
         """
-        run = Run(self.limits, resolve_now(now), self._dialect.undefined, len(self._program.branches))
-        *history, opening = self._program.statements
+        _check_context(context)
+        moment, asked = resolve_now(now), list(values)
+        found = self._render_prompts(context, asked, moment, allowance)
+        if found is not None:
+            return found
+        found = {}
+        for value in asked:
+            variables = {**context, ADD_GENERATION_PROMPT: value}
+            if value is None:
+                del variables[ADD_GENERATION_PROMPT]
+            try:
+                found[value] = self.render_context(variables, now=moment, allowance=allowance)
+            except JinjarunError as error:
+                found[value] = error.with_traceback(None)
+        return found
+
+    def _render_prompts(
+        self, context: Mapping[str, Any], values: list[bool | None], now: datetime, allowance: Allowance | None
+    ) -> dict[bool | None, Rendered | JinjarunError] | None:
+        """The answers with the history rendered once, or None where that might not be what separate renders give."""
+        program, dialect = self._program, self._dialect
+        if program.prompt_reads is None:
+            return None
+        reads = program.prompt_reads
+        run = self._run_of(now, allowance=allowance)
+        *history, prompt = program.statements
 
         def begin() -> Env:
-            env = self._started(self._dialect.adopt(context, run, spans=False), run, self._program)
+            adopted = dialect.adopt({**context, ADD_GENERATION_PROMPT: True}, run, spans=False)
+            env = self._started(adopted, run, program)
             _run_all(history, env)
             return env
 
         def finish(env: Env, value: bool | None) -> Rendered:
-            env.pop(OPENS, None)
-            if value is not None:
-                env[OPENS] = value
-            opening(env)
+            env[ADD_GENERATION_PROMPT] = dialect.undefined(ADD_GENERATION_PROMPT) if value is None else value
+            prompt(env)
             return self._rendered(env.out, run, spans=False)
 
         found: dict[bool | None, Rendered | JinjarunError] = {}
         try:
             env = self._guarded(begin)
-            written, steps, reached = len(env.out), run.steps, bytes(run.reached)
+            if not is_plain_data([env[name] for name in reads], dialect):
+                return None
+            written, steps, depth, reached = len(env.out), run.steps, run.depth, bytes(run.reached)
             for value in values:
                 del env.out[written:]
-                run.steps, run.reached[:] = steps, reached
+                run.steps, run.depth, run.reached[:] = steps, depth, reached
                 try:
                     found[value] = self._guarded(partial(finish, env, value))
                 except JinjarunError as error:
                     found[value] = error.with_traceback(None)
+                if allowance is not None:
+                    allowance.take(steps - run.steps)
+            run.steps = steps
+        except InputError:
+            return None
         except JinjarunError as error:
             return dict.fromkeys(values, error.with_traceback(None))
         finally:
-            run.root = None  # see _run
+            run.settle()
+            run.release()
         return found
 
     def trace_context(
-        self, context: Mapping[str, Any], trace: Trace, *, now: datetime | float | None = None
-    ) -> tuple[dict[str, Any], str | None, JinjarunError | None]:
-        """A render that fills `trace`: the context as it was adopted (whose objects the trace knows), the text, and
-        the error where it failed."""
-        run = Run(self.limits, resolve_now(now), self._dialect.undefined, len(self._program.branches), trace)
+        self,
+        context: Mapping[str, Any],
+        trace: Trace,
+        *,
+        now: datetime | float | None = None,
+        allowance: Allowance | None = None,
+    ) -> Traced:
+        """A render that fills `trace`; raises only what is wrong with the context."""
+        run = self._run_of(now, trace, allowance)
         adopted = self._guarded(lambda: self._dialect.adopt(context, run, spans=True))
 
         def render() -> str:
-            return self._rendered(self._run(adopted, run, self._watched_program()), run, spans=False).text
+            return self._rendered(self._run(adopted, run, self._traced_program()), run, spans=False).text
 
         try:
-            return adopted, self._guarded(render), None
+            return Traced(adopted, self._guarded(render), None, run)
         except JinjarunError as error:
-            return adopted, None, error
+            return Traced(adopted, None, error.with_traceback(None), run)
+        finally:
+            run.settle()
 
-    def _watched_program(self) -> Program:
-        if self._watched is None:
-            self._watched = self._compile(watched=True)
-        return self._watched
+    def _run_of(
+        self, now: datetime | float | None, trace: Trace | None = None, allowance: Allowance | None = None
+    ) -> Run:
+        branches = len(self._program.branches)
+        return Run(self.limits, resolve_now(now), self._dialect.undefined, branches, trace=trace, allowance=allowance)
 
-    def _compile(self, *, watched: bool) -> Program:
-        return compile_template(self._tree, self._dialect, self.limits, watched=watched)
+    def _traced_program(self) -> Program:
+        if self._traced is None:
+            self._traced = self._compile(traced=True)
+        return self._traced
+
+    def _compile(self, *, traced: bool) -> Program:
+        return compile_template(self._tree, self._dialect, self.limits, traced=traced)
 
     def _guarded(self, work: Callable[[], T]) -> T:
-        """What `work` gives, with room on the stack; what it raises leaves as an error of the tree, without the frames
-        that hold all it made."""
-        _ROOM.take(self.limits)
-        try:
-            return work()
-        except Exception as error:
-            failure = converted(error)
-        finally:
-            _ROOM.leave()
-        failure.__context__ = None
-        try:
-            raise failure.with_traceback(None)
-        finally:
-            del failure  # the traceback holds this frame
+        return run_with_room(self.limits, work)
 
     def _run(self, adopted: dict[str, Any], run: Run, program: Program) -> list[str]:
         env = self._started(adopted, run, program)
-        try:
-            _run_all(program.statements, env)
-        finally:
-            run.root = None  # it refers back to the run: only the collector would find the output, and late
+        _run_all(program.statements, env)
         return env.out
 
     def _started(self, adopted: dict[str, Any], run: Run, program: Program) -> Env:
         """The variables of a render before its first statement, which is charged for."""
         env = Env(self._dialect.globals())
         env.update(adopted)
+        if ADD_GENERATION_PROMPT not in env:  # so that what scopes cost does not depend on it
+            env[ADD_GENERATION_PROMPT] = self._dialect.undefined(ADD_GENERATION_PROMPT)
         env.run = run
         if "self" in program.names:
             self._dialect.name_blocks(env, program.blocks)
+            run.hold(env)
         run.root = env
         run.depth = program.height
         for name in program.masked:
@@ -335,6 +384,11 @@ def _run_all(statements: Sequence[Callable[[Env], Any]], env: Env) -> None:
         statement(env)
 
 
+def _check_context(context: Any) -> None:
+    if not isinstance(context, Mapping):
+        raise InputError(f"a context is a mapping, not {type(context).__name__}", path="context")
+
+
 def check_conversation(messages: Any, tools: Any) -> None:
     """Raises InputError unless `messages` is a list of objects and `tools` a list or None."""
     if not isinstance(messages, (list, tuple)):
@@ -344,46 +398,3 @@ def check_conversation(messages: Any, tools: Any) -> None:
             raise InputError(f"messages[{i}] must be an object, not {type(message).__name__}", path=f"messages[{i}]")
     if tools is not None and not isinstance(tools, (list, tuple)):
         raise InputError(f"tools must be a list, not {type(tools).__name__}", path="tools")
-
-
-class _Room:
-    """Room on the host's stack for templates of the allowed depth, wherever the caller stands.
-
-    Python's recursion limit is one for all threads: it is raised while any template runs and set back after the last.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._active = 0
-        self._before = self._raised = 0
-
-    def take(self, limits: Limits) -> None:
-        needed = _frames() + FRAMES_PER_LEVEL * (limits.depth + limits.data_depth) + SPARE_FRAMES
-        with self._lock:
-            current = sys.getrecursionlimit()
-            if self._active == 0 or current != self._raised:
-                self._before = current
-            self._active += 1
-            if current < needed:
-                sys.setrecursionlimit(needed)
-            self._raised = max(current, needed)
-
-    def leave(self) -> None:
-        with self._lock:
-            self._active -= 1
-            if self._active == 0 and sys.getrecursionlimit() == self._raised != self._before:
-                sys.setrecursionlimit(self._before)
-
-
-def _frames() -> int:
-    """A bound of how many frames the caller stands on: the first that is tried where Python finds no frame above it."""
-    bound = 64
-    while True:
-        try:
-            sys._getframe(bound)
-        except ValueError:
-            return bound
-        bound *= 2
-
-
-_ROOM = _Room()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from jinjarun.errors import InputError
 
 if TYPE_CHECKING:
-    from jinjarun.dialects.base import Dialect
+    from jinjarun.runtime.dialect import Dialect
 
 NAMES = ("llama.cpp", "transformers")
 

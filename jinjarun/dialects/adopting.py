@@ -31,6 +31,10 @@ def below(path: str, key: str | int) -> str:
     return f"{path}.{shown}" if path else shown
 
 
+class EngineFloat(float):
+    """NaN or an infinity that an engine's own reader of JSON made; the caller's data may not hold them."""
+
+
 class Adopter:
     """Copies a context. With `spans` every string becomes a Text that knows its path, an object of its own."""
 
@@ -64,6 +68,8 @@ class Adopter:
             if value.bit_length() > self.limits.integer_bits:
                 raise InputError(f"an integer of more than {self.limits.integer_bits} bits at {path}", path=path)
             return self.integer(value)
+        if kind is EngineFloat:
+            return float(value)
         if kind is float:
             if not math.isfinite(value):
                 raise InputError(f"{value} is no JSON at {path}: use null or a string", path=path)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from jinjarun.dialects.base import Dialect
     from jinjarun.runtime.scope import Env
 
 
@@ -54,20 +53,3 @@ class Macro:
 
     def __repr__(self) -> str:
         return f"<Macro {self.name!r}>"
-
-    def render(self, dialect: Dialect, calling: Env, args: list[Any], kwargs: dict[str, Any]) -> str:
-        """The text of one call from where the variables are `calling`."""
-        run = calling.run
-        run.steps -= CALL_STEPS
-        run.depth += self.height
-        if run.depth > run.limits.depth:
-            raise run.exceeded("depth")
-        run.charge(self.cost)
-        env = (calling if self.env is None else self.env).child()
-        for name in self.masked:
-            env.pop(name, None)
-        dialect.bind(self, env, calling, args, kwargs)
-        out = env.capture()
-        self.body(env)
-        run.depth -= self.height
-        return self.finish(env, out)

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 from jinjarun.syntax import nodes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from jinjarun.runtime.run import Run
 
 
-_VARIABLES_A_STEP = 4
-"""Variables that are copied for one step: a scope may be kept by what is defined in it, so this bounds memory too."""
+VARIABLES_A_STEP = 4
+"""Variables that are copied, hidden or set back for one step: a scope may be kept by what is defined in it, so this
+bounds memory too."""
 
 
 class Env(dict[str, Any]):
@@ -33,14 +34,18 @@ class Env(dict[str, Any]):
     def __missing__(self, name: str) -> Any:
         return self.run.undefined(name)
 
-    def child(self) -> Env:
-        """A scope inside this one."""
+    def child(self, masked: Sequence[str] = ()) -> Env:
+        """A scope inside this one, in which the names `masked` are undefined."""
         run = self.run
-        run.steps -= len(self) // _VARIABLES_A_STEP
+        run.steps -= (len(self) + len(masked)) // VARIABLES_A_STEP
+        if run.steps < 0:
+            raise run.exceeded("steps")
         env = Env(self)
         env.run = run
         env.out = self.out
         env.write = self.write
+        for name in masked:
+            env.pop(name, None)
         return env
 
     def capture(self) -> list[str]:
@@ -53,44 +58,47 @@ class Env(dict[str, Any]):
 
 class Scope:
     """What one scope of a template assigns. `stores` maps each name to whether every way through assigns it. `alone`:
-    of the scopes around it, none is known in it, as in a block. `soft`: the compiler is below a condition in it, where
-    an unknown filter fails only if it is reached."""
+    of the scopes around it, none is known in it, as in a block."""
 
-    def __init__(self, body: list[nodes.Stmt], outer: Scope | None) -> None:
-        self.outer = outer
-        self.alone = self.soft = False
+    def __init__(
+        self, body: list[nodes.Stmt], outer: Scope | None, parameters: Sequence[str] = (), *, alone: bool = False
+    ) -> None:
         self.stores: dict[str, bool] = {}
-        self.parameters: set[str] = set()
+        self._parameters = frozenset(parameters)
         self._stored: set[str] = set()
         self._loaded: set[str] = set()
+        self._in_sight: dict[str, int] = {} if outer is None or alone else outer._in_sight
+        """How many of the scopes that are open here know a name."""
         _collect(body, self.stores)
+        self._known = {*self.stores, *self._parameters}
+        for name in self._known:
+            self._in_sight[name] = self._in_sight.get(name, 0) + 1
 
     def load(self, name: str) -> None:
         """A name is read here, in the order of the source."""
-        if name not in self._stored:
+        if name not in self._stored and name not in self._loaded:
             self._loaded.add(name)
+            if name not in self._known:
+                self._known.add(name)
+                self._in_sight[name] = self._in_sight.get(name, 0) + 1
 
     def store(self, name: str) -> None:
         self._stored.add(name)
 
-    def knows(self, name: str) -> bool:
-        return name in self.stores or name in self._loaded or name in self.parameters
-
-    def masked(self) -> list[str]:
+    def masked(self) -> tuple[str, ...]:
         """Names that are undefined here until assigned, though a variable of the caller may have that name."""
-        return [
-            name
-            for name, always in self.stores.items()
-            if always and name not in self._loaded and name not in self.parameters and not self._known_outside(name)
-        ]
+        return tuple(
+            [
+                name
+                for name, always in self.stores.items()
+                if always and name not in self._loaded and name not in self._parameters and self._in_sight[name] == 1
+            ]
+        )
 
-    def _known_outside(self, name: str) -> bool:
-        inner, scope = self, self.outer
-        while scope is not None and not inner.alone:
-            if scope.knows(name):
-                return True
-            inner, scope = scope, scope.outer
-        return False
+    def close(self) -> None:
+        """All of the scope was compiled: those that come after do not see it."""
+        for name in self._known:
+            self._in_sight[name] -= 1
 
 
 def _collect(body: list[nodes.Stmt], stores: dict[str, bool]) -> None:
@@ -105,9 +113,9 @@ def _collect(body: list[nodes.Stmt], stores: dict[str, bool]) -> None:
 def _collect_branches(stmt: nodes.If, stores: dict[str, bool]) -> None:
     # Jinja2 counts three ways through an `if`: its body, all of its elifs together, and its else.
     first, *others = [_names(branch.body) for branch in stmt.branches]
-    ways = [first, _union(others), _names(stmt.otherwise or [])]
+    ways = [first, union(others), _names(stmt.otherwise or [])]
     everywhere = [name for name in min(ways, key=len) if all(name in way for way in ways)]
-    for name in _union(ways):
+    for name in union(ways):
         stores.setdefault(name, False)
     stores.update(dict.fromkeys(everywhere, True))
 
@@ -122,10 +130,10 @@ def _names(body: list[nodes.Stmt]) -> set[str]:
             parts.append(_names(stmt.otherwise or []))
         else:
             here.update(_assigned(stmt))
-    return _union(parts)
+    return union(parts)
 
 
-def _union(parts: list[set[str]]) -> set[str]:
+def union(parts: list[set[str]]) -> set[str]:
     """All in one. The largest takes in the others, so that names move up from deep inside for next to nothing."""
     largest = max(parts, key=len, default=set())
     for part in parts:

@@ -9,10 +9,13 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from jinjarun.errors import LimitExceeded, RenderError
+from jinjarun.limits import Allowance
 from jinjarun.runtime.trace import Trace
 from jinjarun.template import Template
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from jinjarun.limits import Limits
 
 BUILD = "b11434"
@@ -57,10 +60,17 @@ def chat_template_caps(source: str, limits: Limits | None = None) -> Caps:
     return template_caps(Template(source, "llama.cpp", limits))
 
 
-class Look:
-    """One render with statistics."""
+class UsageRender:
+    """One render with statistics; its steps come off `allowance` where there is one."""
 
-    def __init__(self, template: Template, messages: list[Any], tools: list[Any], variables: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        template: Template,
+        messages: list[Any],
+        tools: list[Any],
+        variables: dict[str, Any],
+        allowance: Allowance | None = None,
+    ) -> None:
         context = {
             "messages": messages,
             "tools": tools,
@@ -70,16 +80,15 @@ class Look:
             **variables,
         }
         self.trace = Trace()
-        adopted, text, error = template.trace_context(context, self.trace, now=0)
-        if isinstance(error, LimitExceeded):
-            raise error
-        self.context = adopted
-        self.text = text if text is not None else ""
-        self.error = error
-        self.succeeded = error is None
+        self.traced = template.trace_context(context, self.trace, now=0, allowance=allowance)
+        self.error = self.traced.error
+        if isinstance(self.error, LimitExceeded):
+            raise self.error.answered_with(self.error.status)  # a copy: its traceback holds this object
+        self.text = self.traced.text or ""
+        self.succeeded = self.error is None
 
     def value(self, *path: Any) -> Any:
-        value: Any = self.context
+        value: Any = self.traced.context
         for key in path:
             try:
                 value = value[key]
@@ -139,25 +148,27 @@ def tool_conversation(arguments: Any, calls: int) -> list[dict[str, Any]]:
 
 
 def template_caps(template: Template) -> Caps:
-    """The caps of a template that was loaded in the dialect of llama.cpp."""
+    """The caps of a template that was loaded in the dialect of llama.cpp. All its renders together may take the steps
+    of one: on real templates they take up to 19,000."""
+    allowance = Allowance("caps_steps", template.limits.steps)
 
-    def look(
+    def render(
         messages: list[dict[str, Any]],
         tools: list[dict[str, Any]] | None = None,
         variables: dict[str, Any] | None = None,
-    ) -> Look:
-        return Look(template, messages, tools or [], variables or {})
+    ) -> UsageRender:
+        return UsageRender(template, messages, tools or [], variables or {}, allowance)
 
-    string_content, typed_content = _content(look)
-    system = look([{"role": "system", "content": "System message"}, USER])
-    tools, tool_calls, object_arguments = _tools(look)
+    string_content, typed_content = _content(render)
+    system = render([{"role": "system", "content": "System message"}, USER])
+    tools, tool_calls, object_arguments = _tools(render)
 
     arguments = OBJECT_ARGUMENTS if object_arguments else STRING_ARGUMENTS
-    parallel = look(tool_conversation(arguments, 2), TOOLS)
+    parallel = render(tool_conversation(arguments, 2), TOOLS)
     second_call = ("messages", 1, "tool_calls", 1, "function")
 
     answer = {"role": "assistant", "content": "Assistant message"}
-    reasoning = look(
+    reasoning = render(
         [
             USER,
             {**answer, "reasoning_content": REASONING},
@@ -167,7 +178,7 @@ def template_caps(template: Template) -> Caps:
         ],
         variables={"enable_thinking": True, **preserve_reasoning_variables(enabled=True)},
     )
-    effort = look([USER], variables={"enable_thinking": True, **reasoning_effort_variables("low")})
+    effort = render([USER], variables={"enable_thinking": True, **reasoning_effort_variables("low")})
     effort_used = effort.used("reasoning_effort") or effort.used("reasoning_strength")
     return Caps(
         supports_object_arguments=object_arguments,
@@ -182,30 +193,30 @@ def template_caps(template: Template) -> Caps:
     )
 
 
-def _content(look: Any) -> tuple[bool, bool]:
+def _content(render: Callable[..., UsageRender]) -> tuple[bool, bool]:
     """Whether content may be a string, and whether it may be a list of parts."""
     content = ("messages", 0, "content")
-    string = look([{"role": "user", "content": MARKER}])
+    string = render([{"role": "user", "content": MARKER}])
     typed: bool = string.as_array(*content)
     as_string = string.succeeded and not (typed and MARKER not in string.text)
     if string.trace.had(string.value(*content), "test_is_string"):
-        parts = look([{"role": "user", "content": []}])
+        parts = render([{"role": "user", "content": []}])
         typed = typed or (parts.succeeded and parts.as_array(*content))
     return as_string, typed
 
 
-def _tools(look: Any) -> tuple[bool, bool, bool]:
+def _tools(render: Callable[..., UsageRender]) -> tuple[bool, bool, bool]:
     """Whether tools, and calls, and arguments as an object are supported."""
     name = ("tools", 0, "function", "name")
     calls = ("messages", 1, "tool_calls")
     tools = tool_calls = True
-    with_object = look(tool_conversation(OBJECT_ARGUMENTS, 1), TOOLS)
+    with_object = render(tool_conversation(OBJECT_ARGUMENTS, 1), TOOLS)
     if with_object.succeeded:
         tools = with_object.used(*name)
         tool_calls = with_object.used(*calls)
         if tool_calls and with_object.used(*calls, 0, "function", "arguments", "arg"):
             return tools, tool_calls, True
-    with_string = look(tool_conversation(STRING_ARGUMENTS, 1), TOOLS)
+    with_string = render(tool_conversation(STRING_ARGUMENTS, 1), TOOLS)
     if not with_string.succeeded:
         return False, False, False
     return tools and with_string.used(*name), tool_calls and with_string.used(*calls), False

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
+    from jinjarun.serving.cache import Renderer
     from jinjarun.serving.caps import Caps
-    from jinjarun.serving.kept import Renderer
     from jinjarun.serving.markers import Analysis
     from jinjarun.template import Rendered
 

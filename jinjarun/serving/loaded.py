@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from jinjarun.errors import RenderError, TemplateRaised
 from jinjarun.serving import reworks
+from jinjarun.serving.cache import cached_caps, cached_template
 from jinjarun.serving.families import family_of
-from jinjarun.serving.kept import kept_caps, kept_template
 from jinjarun.serving.markers import Analysis, analyze
 from jinjarun.serving.reworks import Conversation, Rework
 
@@ -33,7 +33,7 @@ class Loaded:
     """One template. Raises what `Template` raises."""
 
     def __init__(self, source: str, tokens: Mapping[str, str], limits: Limits) -> None:
-        self.template = kept_template(source, "llama.cpp", limits)
+        self.template = cached_template(source, "llama.cpp", limits)
         self.source = _as_lexed(source)
         self.family = family_of(self.source)
         self.reworks: tuple[Rework, ...] = ()
@@ -42,7 +42,7 @@ class Loaded:
         self._limits = limits
         # A template that reaches a limit does so here, before a dozen renders that judge it.
         self._rendered({"messages": EXAMPLE, "enable_thinking": True, "add_generation_prompt": True})
-        self.caps = kept_caps(self.template)
+        self.caps = cached_caps(self.template)
 
     @cached_property
     def analysis(self) -> Analysis:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import math
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jinjarun.dialects.adopting import VALUE_BYTES, below
 from jinjarun.errors import InputError, LimitExceeded, quote
 from jinjarun.limits import Limits, utf8_size
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _NUMBER_PARTS = re.compile(r"(-?)(\d+)(?:\.(\d+))?(?:e([+-]\d+))?")
 _INT64 = 1 << 63
@@ -17,21 +20,27 @@ _PLAIN_DIGITS = 15
 """A double is written without an exponent as long as its decimal point lies within that many digits."""
 
 
-def plain(value: Any, path: str, limits: Limits) -> Any:
+def plain(value: Any, path: str, limits: Limits, *, integer: Callable[[int, _Place], int | float] | None = None) -> Any:
     """A copy of the caller's data, as the server would have it after parsing the request's text.
 
     Raises InputError with the path for what no JSON text can hold (other types, NaN, lone surrogates) and for more
     than `input_bytes`, LimitExceeded for data nested too deep. Integers beyond 64 bits become doubles, those of the
-    upper unsigned half wrap around.
+    upper unsigned half wrap around, unless `integer` says what becomes of them.
     """
-    return _Reader(limits).read(value, path, 0)
+    return _Reader(limits, integer or _integer).read(value, path, 0)
+
+
+def python_integer(number: int, _place: _Place) -> int:
+    """What servers written in Python make of an integer: itself."""
+    return int(number)
 
 
 class _Reader:
     """Copies data. A place is a path, or (the place of an object or list, a key in it): paths are made for errors."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, integer: Callable[[int, _Place], int | float]) -> None:
         self.limits = limits
+        self.integer = integer
         self.size = 0
 
     def read(self, value: Any, place: _Place, depth: int) -> Any:
@@ -41,7 +50,7 @@ class _Reader:
         if value is None or isinstance(value, bool):
             return value
         if isinstance(value, int):
-            return _integer(value, place)
+            return self.integer(value, place)
         if isinstance(value, float):
             if not math.isfinite(value):
                 path = _path(place)

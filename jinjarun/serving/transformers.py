@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from jinjarun.errors import InputError, RenderError, SourceError, quote
 from jinjarun.limits import Limits
 from jinjarun.serving import reworks
-from jinjarun.serving.kept import Renderer, kept_template
+from jinjarun.serving.cache import Renderer, cached_template
 from jinjarun.serving.python_tools import FunctionFault, function_tool
 from jinjarun.template import Rendered, Span, Template
 
@@ -31,6 +31,11 @@ if TYPE_CHECKING:
 __all__ = ["REWORKS", "VERSION", "Applied", "Rework", "apply_chat_template", "explain_chat_template"]
 
 VERSION = "5.24"
+
+MESSAGES_KEPT = frozenset({"5.19", "5.20"})
+"""Versions that hand messages on as they are: null keys stay, and reasoning keeps the one name that it came with."""
+VERSIONS = MESSAGES_KEPT | {VERSION}
+"""Versions whose difference is known, from recorded answers of vLLM (5.20.2) and SGLang (5.19.0)."""
 
 REWORKS = {
     "template-given": "the call brings a template of its own, which replaces the model's",
@@ -49,6 +54,12 @@ REASONING = ("reasoning_content", "thinking", "reasoning")
 """Keys under which a message's reasoning is found, the first that is there winning."""
 
 OWN_VARIABLES = ("messages", "tools", "documents", "add_generation_prompt")
+NOT_CONTINUED = (
+    "continue_final_message is set but the final message does not appear in the chat after applying the chat template! "
+    "This can happen if the chat template deletes portions of the final message. Please verify the chat template and "
+    "final message in your chat to ensure they are compatible."
+)
+"""What transformers says where the template does not write the message to be continued."""
 MARKER = "CONTINUE_FINAL_MESSAGE_TAG "
 """Put behind the text to be continued. A template that trims the text takes the space away."""
 
@@ -153,8 +164,9 @@ def explain_chat_template(
     limits: Limits | None = None,
     spans: bool = False,
     render: Renderer = Template.render_context,
+    version: str = VERSION,
 ) -> Applied:
-    """The prompt that transformers 5.24 writes for a conversation, and what it changed on the way.
+    """The prompt that transformers 5.24, or another of VERSIONS, writes for a conversation, and what it changed.
 
     `tools` are JSON schemas, passed as they are, or Python functions with type hints and a Google docstring.
     `chat_template` is the name of one of several templates, or else the text of another one. `continue_final_message`
@@ -167,7 +179,8 @@ def explain_chat_template(
     are several templates and none is the default, RenderError where the template does not write the final message as
     it is, and whatever the template fails with.
     """
-    call = _Call([])
+    check_version(version)
+    call = _Call([], keeps_messages=version in MESSAGES_KEPT)
     name, text = call.choose(source, chat_template, has_tools=tools is not None)
     chat = call.read_messages(messages)
     if continue_final_message and add_generation_prompt:
@@ -191,10 +204,17 @@ def explain_chat_template(
         continued = call.mark_final_message(
             chat, continue_final_message if isinstance(continue_final_message, str) else "content", text
         )
-    template = kept_template(text, "transformers", limits if limits is not None else Limits())
+    template = cached_template(text, "transformers", limits if limits is not None else Limits())
     rendered = render(template, context, now=now, spans=spans, generations=return_assistant_tokens_mask)
     prompt = rendered.text if continued is None else call.cut(rendered.text, continued)
     return Applied(prompt, name, tuple(call.reworks), rendered.generations, rendered)
+
+
+def check_version(version: str) -> None:
+    """Raises InputError for a version of transformers that is not one of VERSIONS."""
+    if version not in VERSIONS:
+        known = ", ".join(sorted(VERSIONS))
+        raise InputError(f"transformers {quote(version)} is not known here; known are {known}", path="transformers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +222,7 @@ class _Call:
     """The steps of one call, in the order of transformers; each notes what it changed."""
 
     reworks: list[Rework]
+    keeps_messages: bool
 
     def note(self, name: str, path: str) -> None:
         self.reworks.append(Rework(name, path))
@@ -247,6 +268,8 @@ class _Call:
             raise InputError(f"{path} is a conversation of its own: call once for each", path=path)
         if not isinstance(message, dict):
             raise InputError(f"{path} must be an object, not {type(message).__name__}", path=path)
+        if self.keeps_messages:
+            return dict(message)
         read = {}
         for key, value in message.items():
             if value is None:
@@ -317,7 +340,10 @@ class _Call:
         if key in REASONING:
             keys = [other for other in REASONING if _same(final.get(other), value)]
         if not any(other in source for other in keys):
-            raise InputError(f"the template does not read {key}, so {path} cannot be continued", path=path)
+            said = f'continue_final_message is set to "{key}" but this is not an accepted field in the chat_template'
+            raise InputError(
+                f"the template does not read {key}, so {path} cannot be continued", path=path, engine_text=said
+            )
         if isinstance(value, (list, tuple)):
             text, value = _mark_last_text(value, path)
         elif isinstance(value, str):
@@ -334,7 +360,9 @@ class _Call:
         at = text.rfind(MARKER.rstrip())
         if at < 0 or continued.strip() not in text:
             raise RenderError(
-                "the template does not write the final message as it is, so it cannot be continued", status=400
+                "the template does not write the final message as it is, so it cannot be continued",
+                status=400,
+                engine_text=NOT_CONTINUED,
             )
         self.note("final-message-continued", "prompt")
         return text[:at] if text.startswith(MARKER, at) else text[:at].rstrip()

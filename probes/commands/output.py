@@ -47,7 +47,15 @@ def describe(error: JinjarunError, where: str = "") -> list[str]:
     first = text if text.startswith(error.name) else f"{error.name}: {text}"
     keys = ("excerpt", "hint") if isinstance(error, TemplateSyntaxError) else ()
     shown = [row for key in keys if error.details.get(key) for row in error.details[key].split("\n")]
-    return [f"{where}: {first}" if where else first, *shown]
+    served = refusal(error) if "stage" in error.details else []
+    return [f"{where}: {first}" if where else first, *shown, *served]
+
+
+def refusal(error: JinjarunError) -> list[str]:
+    """The status that a server answers with, why, and what to send instead, as far as it is known."""
+    said = [f"the server answers {error.status}", error.details.get("why")]
+    hint = error.details.get("hint")
+    return [": ".join(part for part in said if part), *([] if hint is None else [f"instead: {hint}"])]
 
 
 def fails(findings: Sequence[Finding], fail_on: str) -> bool:

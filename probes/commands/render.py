@@ -10,6 +10,7 @@ from probes.commands import Command
 from probes.commands.llama_server import llama_server_options, served_setting, serving_flags
 from probes.commands.options import DIALECTS, Usage, request_options, tokenizer_option
 from probes.commands.output import CLEAN, FINDING, complain, print_json, print_spans, print_text, tell
+from probes.commands.python_servers import SERVERS, check_renderer, given_flags, python_server_options
 
 if TYPE_CHECKING:
     import argparse
@@ -28,7 +29,7 @@ def add_options(added: argparse.ArgumentParser) -> None:
     added.add_argument(
         "--as",
         dest="engine",
-        choices=("llama-server", "transformers"),
+        choices=("llama-server", "transformers", "vllm", "sglang"),
         help="the whole path of a request there, not the bare template",
     )
     added.add_argument("--request", metavar="FILE", help="with --as: a request body, read as that engine reads it")
@@ -38,6 +39,7 @@ def add_options(added: argparse.ArgumentParser) -> None:
     )
     tokenizer_option(added)
     llama_server_options(added)
+    python_server_options(added)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -52,8 +54,8 @@ def run(args: argparse.Namespace) -> int:
         args.engine = "llama-server"
     if args.engine is not None:
         return run_as(args)
-    if args.explain or args.request or args.mask or args.tokenizer or serving_flags(args):
-        raise Usage("--request, --explain, --mask, --tokenizer and llama-server's flags are for --as ENGINE")
+    if args.explain or args.request or args.mask or args.tokenizer or serving_flags(args) or given_flags(args):
+        raise Usage("--request, --explain, --mask, --tokenizer and the flags of servers are for --as ENGINE")
     chat: dict[str, Any] = dict(request(args))
     source = template_source(args, dialect)
     template = Template(source.template(args.variant), dialect=dialect)
@@ -77,7 +79,7 @@ def run_as(args: argparse.Namespace) -> int:
     if args.request is not None and not (args.messages is args.conversation is args.tools is None):
         raise Usage("--request is a whole request: give it without --messages, --conversation and --tools")
     if args.mask and args.engine != "transformers":
-        raise Usage("--mask is for --as transformers: llama-server knows no training")
+        raise Usage("--mask is for --as transformers: servers know no training")
     if args.tokenizer and not args.mask:
         raise Usage("--tokenizer counts what --mask tells: give both")
     lengths = counter(args.tokenizer)
@@ -91,7 +93,11 @@ def run_as(args: argparse.Namespace) -> int:
             body["add_generation_prompt"] = False
     if args.mask and isinstance(body, dict):
         body["return_assistant_tokens_mask"] = True
+    flags = given_flags(args)
     source, setting = served_setting(args, "llama.cpp" if args.engine == "llama-server" else "transformers")
+    if args.engine in SERVERS:
+        check_renderer(args.engine, source, dict(setting.templates))
+        setting = dataclasses.replace(setting, flags=flags)
     if source.kind == "server" and args.engine == "llama-server" and not serving_flags(args):
         return run_there(args, source, body)
     answer = answer_on_path(ENGINES[args.engine], setting, body, spans=args.spans or args.json)
@@ -146,7 +152,8 @@ def explanation(answer: PathAnswer) -> list[str]:
     """A line for each place that the path changed, and why."""
     rows = [f"  {row['path']:{32}} {row['name']}: {row['why']}" for row in answer.reworks]
     known = "" if answer.family is None else f", known to it as {answer.family}"
-    head = f"{answer.path} {answer.version}, template {answer.template}{known}:"
+    form = "" if answer.content_format is None else f", content as {answer.content_format}"
+    head = f"{answer.path} {answer.version}, template {answer.template}{known}{form}:"
     return [head, *(rows or ["  nothing was changed"])]
 
 

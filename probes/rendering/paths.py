@@ -13,7 +13,9 @@ from jinjarun.sequences import common_prefix
 from jinjarun.serving.builtin_formats import FormatServer
 from jinjarun.serving.caps import BUILD
 from jinjarun.serving.llama_server import LlamaServer
+from jinjarun.serving.sglang import SglangOptions, SglangServer
 from jinjarun.serving.transformers import VERSION, explain_chat_template
+from jinjarun.serving.vllm import VllmOptions, VllmServer
 from jinjarun.template import Span, Template
 from probes.rendering.renders import APPLY, LLAMA_SERVER, PATHS, dialect_of
 
@@ -23,7 +25,10 @@ if TYPE_CHECKING:
 
     from jinjarun.serving.llama_server import Answer
 
-ENGINES = {"llama-server": LLAMA_SERVER, "transformers": APPLY}
+VLLM = "vllm:chat-completions"
+SGLANG = "sglang:chat-completions"
+
+ENGINES = {"llama-server": LLAMA_SERVER, "transformers": APPLY, "vllm": VLLM, "sglang": SGLANG}
 """What `render --as` knows -> the path that it takes."""
 
 SERVER_ORIGIN = "llama-server"
@@ -40,6 +45,7 @@ class PathAnswer:
     `data` is the prompt's bytes, `text` the same with U+FFFD for what is not UTF-8; `spans` cover the text, empty
     unless asked for; `reworks` are rows of `name`, `path` and `why`, in the order in which they were applied;
     `template` is the name of the template that was taken, `family` what llama-server took it for, None for neither.
+    `content_format` is what vLLM or SGLang found the template to take, "string" or "openai", None elsewhere.
     `assistant_spans`: what transformers' `return_assistant_tokens_mask` covers, as places (start, end) in code points;
     None unless the request asks for it.
     """
@@ -52,12 +58,17 @@ class PathAnswer:
     reworks: tuple[dict[str, str], ...]
     template: str | None = "default"
     family: str | None = None
+    content_format: str | None = None
     assistant_spans: tuple[tuple[int, int], ...] | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON; `assistant_spans` only where they were asked for."""
+        """Plain JSON; `content_format` and `assistant_spans` only where there are any."""
         engine, _, way = self.path.partition(":")
-        asked = {} if self.assistant_spans is None else {"assistant_spans": [list(one) for one in self.assistant_spans]}
+        asked: dict[str, Any] = {}
+        if self.content_format is not None:
+            asked["content_format"] = self.content_format
+        if self.assistant_spans is not None:
+            asked["assistant_spans"] = [list(one) for one in self.assistant_spans]
         return {
             "engine": {"id": engine, "version": self.version, "path": way},
             "template": self.template,
@@ -77,7 +88,8 @@ class Setting:
     there are none; `add_bos` and `add_eos` say whether the tokenizer adds them itself. `default_kwargs` are the
     variables of `--chat-template-kwargs`. `now` is an aware datetime, a naive one (the wall clock), a Unix timestamp
     (read as UTC) or None for the moment of each request. `format` is the name of a format that is compiled into
-    llama.cpp, for a llama-server with `--no-jinja`, which runs no template.
+    llama.cpp, for a llama-server with `--no-jinja`, which runs no template. `flags` are those of vLLM or SGLang, by the
+    names of the fields of its Options.
     """
 
     templates: Mapping[str, str]
@@ -88,11 +100,12 @@ class Setting:
     default_kwargs: Mapping[str, Any] = field(default_factory=dict)
     now: datetime | float | None = None
     format: str | None = None
+    flags: Mapping[str, Any] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
 
 
 def answer_on_path(path: str, setting: Setting, body: Any, *, spans: bool = False) -> PathAnswer:
-    """The prompt of a request on `path`, one of `PATHS`.
+    """The prompt of a request on `path`, one of `PATHS` or of the values of `ENGINES`.
 
     `body` is that of OpenAI's chat API with what servers added: `messages`, `tools`, `documents`,
     `chat_template_kwargs`, `add_generation_prompt`, `continue_final_message`. llama-server reads all of it; the other
@@ -105,8 +118,10 @@ def answer_on_path(path: str, setting: Setting, body: Any, *, spans: bool = Fals
         return PathAnswer(path, BUILD, written.prompt, written.data, written.rendered.spans, (), None, setting.format)
     if path == LLAMA_SERVER:
         return _served(llama_server(setting).answer(body, now=setting.now, spans=spans))
+    if path in (VLLM, SGLANG):
+        return _completed(path, setting, body, spans=spans)
     if path not in PATHS:
-        raise InputError(f"there is no such path; there are {', '.join(PATHS)}", path="path")
+        raise InputError(f"there is no such path; there are {', '.join((*PATHS, VLLM, SGLANG))}", path="path")
     if not isinstance(body, dict):
         raise InputError(f"a request is an object, not {type(body).__name__}", path="body")
     if "messages" not in body:
@@ -165,7 +180,33 @@ def _applied(setting: Setting, body: Mapping[str, Any], variables: Mapping[str, 
     data = applied.text.encode("utf-8", "replace")
     rows = tuple(rework.to_dict() for rework in applied.reworks)
     answers = applied.assistant_spans
-    return PathAnswer(APPLY, VERSION, applied.text, data, applied.spans, rows, applied.template, None, answers)
+    return PathAnswer(
+        APPLY, VERSION, applied.text, data, applied.spans, rows, applied.template, assistant_spans=answers
+    )
+
+
+def _completed(path: str, setting: Setting, body: Any, *, spans: bool) -> PathAnswer:
+    """What vLLM or SGLang gives. Their default variables are `default_kwargs` unless a flag says otherwise."""
+    flags = {"default_chat_template_kwargs": setting.default_kwargs, **setting.flags}
+    tokens = {"bos_token": setting.bos_token or None, "eos_token": setting.eos_token or None}
+    server: VllmServer | SglangServer
+    if path == VLLM:
+        started = VllmOptions(**flags)
+        server = VllmServer(setting.templates, special_tokens=tokens, options=started, limits=setting.limits)
+    else:
+        options = SglangOptions(**flags)
+        server = SglangServer(setting.templates, special_tokens=tokens, options=options, limits=setting.limits)
+    answer = server.answer(body, now=setting.now, spans=spans)
+    return PathAnswer(
+        path,
+        answer.version,
+        answer.prompt,
+        answer.prompt.encode("utf-8", "replace"),
+        answer.spans,
+        tuple(rework.to_dict() for rework in answer.reworks),
+        answer.template,
+        content_format=answer.content_format,
+    )
 
 
 def _served(answer: Answer) -> PathAnswer:

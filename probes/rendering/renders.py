@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from jinjarun.errors import JinjarunError, LimitExceeded, quote
 from jinjarun.limits import Limits
-from jinjarun.runtime.opening import OPENS
+from jinjarun.runtime.generation_prompt import ADD_GENERATION_PROMPT
+from jinjarun.serving.cache import cached_caps, cached_template
 from jinjarun.serving.caps import Caps
-from jinjarun.serving.kept import kept_caps, kept_template
 from jinjarun.serving.llama_server import LlamaServer
 from jinjarun.serving.transformers import explain_chat_template
 from jinjarun.template import Rendered, Span, Template
@@ -103,7 +103,7 @@ class Renders:
         """The template as this dialect reads it, or why it does not."""
         if dialect not in self._templates:
             try:
-                self._templates[dialect] = kept_template(self.source, dialect, self.limits)
+                self._templates[dialect] = cached_template(self.source, dialect, self.limits)
             except JinjarunError as error:
                 self._templates[dialect] = without_frames(error)
         return self._templates[dialect]
@@ -115,7 +115,7 @@ class Renders:
         if isinstance(template, JinjarunError):
             return template
         try:
-            return kept_caps(template)
+            return cached_caps(template)
         except JinjarunError as error:
             return error
 
@@ -206,8 +206,16 @@ class Renders:
             self.count += 1
             return template.render_context(context, now=now, spans=spans, generations=generations)
         names = template.names
-        opens = context[OPENS] if OPENS in names and isinstance(context.get(OPENS), bool) else None
-        read = [(name, context[name]) for name in sorted(names & context.keys()) if name != OPENS or opens is None]
+        opens = (
+            context[ADD_GENERATION_PROMPT]
+            if ADD_GENERATION_PROMPT in names and isinstance(context.get(ADD_GENERATION_PROMPT), bool)
+            else None
+        )
+        read = [
+            (name, context[name])
+            for name in sorted(names & context.keys())
+            if name != ADD_GENERATION_PROMPT or opens is None
+        ]
         asked = (template, key_of([read, str(now) if CLOCK in names else None]))
         found = self._rendered.get((*asked, opens))
         if found is None:
@@ -251,8 +259,8 @@ def _openings(
 ) -> dict[bool | None, Rendered | JinjarunError]:
     """What a context gives, and where that costs next to nothing, what it gives with the other values that paths have
     for `add_generation_prompt`."""
-    if template.opens_last and (opens is not None or OPENS not in context):
-        return template.render_openings(context, {opens, *OPENINGS[template.dialect]}, now=now)
+    if template.generation_prompt_is_last and (opens is not None or ADD_GENERATION_PROMPT not in context):
+        return template.render_generation_prompts(context, {opens, *OPENINGS[template.dialect]}, now=now)
     try:
         return {opens: template.render_context(context, now=now)}
     except JinjarunError as error:

@@ -10,7 +10,7 @@ from typing import Any
 from jinjarun.dialects import dialect_named
 from jinjarun.errors import JinjarunError
 from jinjarun.limits import Limits
-from jinjarun.serving.kept import kept_template
+from jinjarun.serving.cache import cached_template
 from jinjarun.syntax.nodes import Node
 from jinjarun.syntax.parser import parse
 
@@ -29,7 +29,7 @@ def tree_of(source: str) -> Node | None:
 def _tree_in(dialect: str, source: str) -> Node:
     """A tree that does not compile is a tree too."""
     try:
-        return kept_template(source, dialect, Limits()).tree
+        return cached_template(source, dialect, Limits()).tree
     except JinjarunError:
         return parse(source, dialect_named(dialect).syntax, Limits())
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from typing import BinaryIO
 
-PAGE_BYTES = 32_000_000
-"""The largest page. Writers put up to 1,024 rows into one, so 32 kB a row; the library needs three times as much."""
+PAGE_BYTES = 80_000_000
+"""The largest page. Writers put up to 1,024 rows into one, so 80 kB a row; the library needs three times as much."""
 
 PAGES = 100_000
 """The most pages of a file that are read."""

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from jinjarun.serving.kept import kept_caps, kept_template
+from jinjarun.serving.cache import cached_caps, cached_template
 from probes.prober import Depth, probe
 from probes.report import ProbeReport
 from tests.bench.compile_and_render import JINJA, best_of
@@ -41,8 +41,8 @@ class Row:
 
 
 def cold_probe(source: str, depth: Depth) -> ProbeReport:
-    kept_template.cache_clear()
-    kept_caps.cache_clear()
+    cached_template.cache_clear()
+    cached_caps.cache_clear()
     return probe(source, depth=depth)
 
 

@@ -100,11 +100,20 @@ def entry(key: Any, value: Any) -> dict[str, Any]:
     return {built(key): built(value)}
 
 
+def chain(count: int) -> list[int]:
+    """Integers, each of which stands where Python looks next for the one before in a table of 65,536."""
+    found, key = [], 7
+    for _ in range(count):
+        found.append(key)
+        key = (5 * key + 1) % 65536
+    return found
+
+
 BUILDERS: dict[str, Callable[..., Any]] = {
-    f"${function.__name__}": function for function in (parts, numbered, times, entry)
+    f"${function.__name__}": function for function in (parts, numbered, times, entry, chain)
 }
 """What a row writes in short: `{"$parts": [[text, count], ...]}`, `{"$numbered": [text with #, count]}` (texts),
-`{"$times": [value, count]}` (a list), `{"$entry": [key, value]}` (an object)."""
+`{"$times": [value, count]}` (a list), `{"$entry": [key, value]}` (an object), `{"$chain": [count]}` (integers)."""
 
 
 def built(value: Any) -> Any:
@@ -132,9 +141,9 @@ def attack(row: dict[str, Any]) -> Attack:
     )
 
 
-def rows(name: str = "hostile.jsonl") -> list[dict[str, Any]]:
-    """Of `hostile.jsonl`, or of `attacks.jsonl`: holes that were found in ours, each with the limits it broke."""
-    return list(lines(DATA / name))
+def rows(names: str = "hostile.jsonl") -> list[dict[str, Any]]:
+    """Of `hostile.jsonl`, or of `attacks*.jsonl`: holes that were found in ours, each with the limits it broke."""
+    return [row for path in sorted(DATA.glob(names)) for row in lines(path)]
 
 
 def fingerprint(value: Any) -> list[Any]:

@@ -16,7 +16,7 @@ from jinjarun import JinjarunError, Limits, Template
 from tests.conformance.golden import ENGINES
 from tests.conformance.hostile import attack, fingerprint, outcome, rows
 
-ROWS = {row["id"]: row for row in rows("attacks.jsonl")}
+ROWS = {row["id"]: row for row in rows("attacks*.jsonl")}
 FEW = replace(Limits(), steps=50_000)
 
 

@@ -148,7 +148,7 @@ def test_a_model_without_a_template(run: Run) -> None:
         (["--explain"], "--as"),
         (["--request", "x.json"], "--as"),
         (["--no-jinja"], "--as"),
-        (["--as", "vllm"], "llama-server"),
+        (["--as", "ollama"], "llama-server"),
         (["--as", "llama-server", "--dialect", "llama.cpp"], "one of them"),
         (["--as", "llama-server", "--no-jinja"], "--chat-template NAME"),
         (["--as", "llama-server", "--no-jinja", "--chat-template-file", "x"], "--chat-template NAME"),
@@ -191,3 +191,46 @@ def test_a_missing_extra_says_how_to_install_it(run: Run, monkeypatch: pytest.Mo
     code, _, errors = run("serve", "family:flat")
     assert code == 2
     assert "pip install 'jinjarun[server]'" in errors
+
+
+def test_as_vllm_and_sglang(run: Run, body: Path) -> None:
+    code, text, errors = run("render", "family:chatml", "--as", "vllm", "--request", body, "--explain")
+    assert (code, text.endswith("<|im_start|>assistant\n")) == (0, True)
+    assert errors.startswith("vllm:chat-completions 0.33.0, template default, content as string:\n")
+    assert "messages[0].role" in errors
+    assert "developer-made-system" in errors
+    answer = json.loads(run("render", "family:chatml", "--as", "sglang", "--request", body, "--json")[1])
+    assert answer["engine"] == {"id": "sglang", "version": "0.5.23", "path": "chat-completions"}
+    assert answer["content_format"] == "string"
+    assert "<|im_start|>developer\nBe brief." in answer["text"]
+    assert {"name", "path", "why", "source"} == answer["reworks"][0].keys()
+
+
+def test_a_refusal_says_what_to_send(run: Run, tmp_path: Path) -> None:
+    request = tmp_path / "request.json"
+    request.write_text(json.dumps({"messages": [{"role": "user", "content": "q"}], "tools": []}), encoding="utf-8")
+    code, text, errors = run("render", "family:chatml", "--as", "vllm", "--request", request)
+    assert (code, text) == (2, "")
+    assert "the server answers 400: an empty list of tools is refused\ninstead: leave tools out" in errors
+    assert run("render", "family:chatml", "--as", "sglang", "--request", request)[0] == 0
+
+
+def test_flags_of_vllm_and_sglang(run: Run, tmp_path: Path) -> None:
+    tools = tmp_path / "tools.json"
+    tools.write_text('[{"type": "function", "function": {"name": "f"}}]', encoding="utf-8")
+    command = ["render", "family:chatml", "--as", "vllm", "--tools", tools]
+    assert run(*command)[0] == 0
+    assert '"auto" tool choice requires' in run(*command, "--no-enable-auto-tool-choice")[2]
+    thinks = ["render", "family:qwen3", "--default-chat-template-kwargs", '{"enable_thinking": false}', "--as"]
+    assert all("</think>" in run(*thinks, server)[1] for server in ("vllm", "sglang"))
+    assert run("render", "family:chatml", "--as", "sglang", "--chat-template-content-format", "string")[0] == 2
+    assert run("render", "family:chatml", "--as", "llama-server", "--transformers", "5.24")[0] == 2
+    assert "known are" in run("render", "family:chatml", "--as", "vllm", "--transformers", "4.0")[2]
+
+
+def test_a_model_that_vllm_does_not_render_by_its_template(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "gpt_oss"}', encoding="utf-8")
+    (tmp_path / "tokenizer_config.json").write_text('{"chat_template": "{{ messages[0].content }}"}', encoding="utf-8")
+    code, _, errors = run("render", tmp_path, "--as", "vllm")
+    assert (code, "Harmony" in errors) == (2, True)
+    assert run("render", tmp_path, "--as", "sglang")[:2] == (0, "Reverse a string.")

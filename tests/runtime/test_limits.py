@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jinjarun import InputError, LimitExceeded, Limits, Template
+from jinjarun import InputError, LimitExceeded, Limits, Rendered, Template, chat_template_caps
+from jinjarun.limits import Allowance
 
 BOTH = ("transformers", "llama.cpp")
 
@@ -49,6 +50,24 @@ def test_limits_of_the_source(limit: str, source: str) -> None:
     with pytest.raises(LimitExceeded) as failed:
         Template(source, "transformers")
     assert failed.value.limit == limit
+
+
+def test_caps_have_one_allowance_for_all_their_renders() -> None:
+    with pytest.raises(LimitExceeded) as failed:
+        chat_template_caps("{% for i in range(90000) %}{% endfor %}{{ messages[0].content }}")
+    assert (failed.value.limit, failed.value.allowed) == ("caps_steps", Limits().steps)
+
+
+def test_an_allowance_is_drawn_from_by_each_render() -> None:
+    template = Template("{% for i in range(100) %}{{ i }}{% endfor %}" + "{% if add_generation_prompt %}A{% endif %}")
+    allowance = Allowance("some_steps", 3 * template.render([]).cost)
+    for _ in range(2):
+        template.render_context({}, allowance=allowance)
+    prompts = template.render_generation_prompts({}, [True, False], allowance=allowance)
+    assert [type(answer) for answer in prompts.values()] == [Rendered, Rendered]
+    with pytest.raises(LimitExceeded) as failed:
+        template.render_context({}, allowance=allowance)
+    assert (failed.value.limit, failed.value.allowed) == ("some_steps", allowance.steps)
 
 
 @pytest.mark.parametrize("dialect", BOTH)

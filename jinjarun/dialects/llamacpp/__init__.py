@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from jinjarun.dialects.adopting import Adopter
-from jinjarun.dialects.base import Dialect
 from jinjarun.dialects.llamacpp.arguments import ARRAY
 from jinjarun.dialects.llamacpp.containers import ARRAYS, OBJECTS
 from jinjarun.dialects.llamacpp.functions import CONSTANTS, FUNCTIONS
@@ -29,6 +28,7 @@ from jinjarun.dialects.llamacpp.values import (
     wrap,
 )
 from jinjarun.errors import RenderError, SandboxViolation, quote
+from jinjarun.runtime.dialect import Dialect
 from jinjarun.runtime.macro import Macro
 from jinjarun.runtime.text import Text, join
 from jinjarun.syntax.rules import LLAMA_CPP
@@ -116,7 +116,7 @@ class LlamaCpp(Dialect):
         return as_string(run, value) if isinstance(value, (str, int, float)) else ""
 
     def _gather(self, run: Run, value: Any, pieces: list[str], depth: int) -> None:
-        run.charge(1)
+        run.charge(2)
         if depth > run.limits.data_depth:
             raise run.exceeded("data_depth")
         if isinstance(value, ARRAY):
@@ -193,7 +193,7 @@ class LlamaCpp(Dialect):
         if type(callee) is Function:
             return callee.function(env.run, *callee.this, *args)
         if type(callee) is Macro:
-            return callee.render(self, env, args, kwargs)
+            return self.call_macro(callee, env, args, kwargs)
         raise RenderError(f"Callee is not a function: got {type_name(callee)}")
 
     def bind(self, macro: Macro, env: Env, calling: Env, args: list[Any], kwargs: dict[str, Any]) -> None:

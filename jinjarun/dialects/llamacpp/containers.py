@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from jinjarun.dialects.llamacpp.arguments import ARRAY, count, keyword, keyword_or_position, types
@@ -20,7 +19,7 @@ from jinjarun.dialects.llamacpp.values import UNDEFINED, Keyword, Undefined, as_
 from jinjarun.errors import RenderError, quote
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from jinjarun.runtime.run import Run
 
@@ -68,6 +67,7 @@ def _selecting(*, reject: bool) -> Callable[..., list[Any]]:
         types(args, ARRAY, str)
         items, attribute = args[0], args[1]
         run.items(len(items))
+        run.charge(len(items))  # each is also asked for
         if len(args) == 2:
             return [item for item in items if bool(get_attribute(run, item, attribute, UNDEFINED)) != reject]
         name, operand = (args[1], args[2]) if len(args) == 3 else (as_string(run, args[2]), args[3])
@@ -88,15 +88,15 @@ def _join(run: Run, *args: Any) -> str:
     types(args, ARRAY)
     separator = keyword_or_position(args, "d", 1)
     attribute = keyword_or_position(args, "attribute", 2)
-    between = "" if isinstance(separator, Undefined) else str(as_string(run, separator))
+    between = "" if isinstance(separator, Undefined) else as_string(run, separator)
     pieces: list[str] = []
     size = 0
     for item in args[0]:
-        run.charge(1)
+        run.charge(2)
         value = item if isinstance(attribute, Undefined) else get_attribute(run, item, attribute, UNDEFINED)
         if not isinstance(value, (str, int, float)) or isinstance(value, bool):
             raise RenderError("join() can only join arrays of strings or numerics")
-        piece = str(as_string(run, value))
+        piece = as_string(run, value)
         size += len(piece) + len(between)
         if size > run.limits.string_bytes:
             raise run.exceeded("string_bytes")
@@ -132,6 +132,7 @@ def _append(run: Run, *args: Any) -> Any:
     if len(args[0]) >= run.limits.items:
         raise run.exceeded("items")
     args[0].append(args[1])
+    run.hold(args[0])
     return args[0]
 
 
@@ -148,17 +149,22 @@ def _pop(run: Run, *args: Any) -> Any:
     return args[0].pop(at)
 
 
+def _by_attribute(run: Run, items: Sequence[Any], attribute: Any) -> list[Any]:
+    """What the items are ordered by; a single item is ordered by nothing, which cannot fail."""
+    run.items(len(items))
+    return [get_attribute(run, item, attribute, UNDEFINED) for item in items] if len(items) > 1 else list(items)
+
+
 def _sort(run: Run, *args: Any) -> Any:
     count(args, 1, 4)
     types(args, ARRAY)
     op = "gt" if keyword_or_position(args, "reverse", 1) else "lt"
     keyword_or_position(args, "case_sensitive", 2)
     attribute = keyword_or_position(args, "attribute", 3)
-
-    def key(item: Any) -> Any:
-        return item if isinstance(attribute, Undefined) else get_attribute(run, item, attribute, UNDEFINED)
-
-    return like(args[0], std_sort(run, list(args[0]), lambda a, b: ordered(run, key(a), key(b), op)))
+    if isinstance(attribute, Undefined):
+        return like(args[0], std_sort(run, args[0], lambda a, b: ordered(run, a, b, op)))
+    keyed = list(zip(_by_attribute(run, args[0], attribute), args[0], strict=True))
+    return like(args[0], [item for _, item in std_sort(run, keyed, lambda a, b: ordered(run, a[0], b[0], op))])
 
 
 def _reverse(run: Run, *args: Any) -> Any:
@@ -171,18 +177,15 @@ def _extreme(op: str) -> Callable[..., Any]:
     def builtin(run: Run, *args: Any) -> Any:
         count(args, 1, 4)
         types(args, ARRAY)
-        attribute = keyword_or_position(args, "attribute", 2)
-
-        def key(item: Any) -> Any:
-            return item if isinstance(attribute, Undefined) else get_attribute(run, item, attribute, UNDEFINED)
-
-        if not args[0]:
+        items, attribute = args[0], keyword_or_position(args, "attribute", 2)
+        if not items:
             return UNDEFINED
-        result = args[0][0]
-        for item in islice(args[0], 1, None):
-            if ordered(run, key(item), key(result), op):
-                result = item
-        return result
+        keys = items if isinstance(attribute, Undefined) else _by_attribute(run, items, attribute)
+        best = 0
+        for i in range(1, len(items)):
+            if ordered(run, keys[i], keys[best], op):
+                best = i
+        return items[best]
 
     return builtin
 
@@ -253,7 +256,7 @@ def _dictsort(run: Run, *args: Any) -> dict[Any, Any]:
     by = keyword_or_position(args, "by", 2)
     op = "gt" if keyword_or_position(args, "reverse", 3) else "lt"
     at = 1 if isinstance(by, str) and by == "value" else 0
-    return dict(std_sort(run, list(args[0].items()), lambda a, b: ordered(run, a[at], b[at], op)))
+    return dict(std_sort(run, tuple(args[0].items()), lambda a, b: ordered(run, a[at], b[at], op)))
 
 
 def _object_join(_run: Run, *_: Any) -> Any:

@@ -27,6 +27,7 @@ def _raise_exception(_run: Run, *args: Any) -> NoReturn:
 
 def _strftime_now(run: Run, *args: Any) -> str:
     types(args, str)
+    run.charge(len(args[0]) >> 4)
     text = strftime(run, str(args[0]))
     if not 0 < len(text) < STRFTIME_BYTES:
         raise RenderError("strftime_now: failed to format time")
@@ -38,7 +39,7 @@ def _range(run: Run, *args: Any) -> list[int]:
     types(args, int)
     numbers = [as_int(arg) for arg in args]
     indices = range(*numbers)
-    run.items(len(indices))
+    run.items((indices[-1] - indices[0]) // indices.step + 1 if indices else 0)
     return list(indices)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from jinjarun.dialects.llamacpp.searching import charge_search
 from jinjarun.dialects.llamacpp.values import (
     Undefined,
     as_float,
@@ -36,7 +37,7 @@ def is_member(run: Run, needle: Any, haystack: Any) -> bool:
     if isinstance(haystack, str):
         if not isinstance(needle, str):
             raise RenderError(f"'in' needs a string to look for in a string, got {type_name(needle)}")
-        run.charge(len(haystack) >> 4)
+        charge_search(run, haystack, needle)
         return str.__contains__(haystack, needle)
     if isinstance(haystack, dict):
         return check_key(run, needle, len(haystack)) in haystack

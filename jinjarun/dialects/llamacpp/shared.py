@@ -48,9 +48,9 @@ def to_json_filter(run: Run, *args: Any) -> str:
     indent = given_indent if type(given_indent) is int else -1
     if keyword_or_position(args, "sort_keys", 4):
         not_implemented("tojson with sort_keys")
-    given = list(separators) if isinstance(separators, ARRAY) else []
-    item_separator = str(as_string(run, given[0])) if given else (", " if indent < 0 else ",")
-    key_separator = str(as_string(run, given[1])) if len(given) > 1 else ": "
+    given = separators[:2] if isinstance(separators, ARRAY) else ()
+    item_separator = as_string(run, given[0]) if given else (", " if indent < 0 else ",")
+    key_separator = as_string(run, given[1]) if len(given) > 1 else ": "
     text = to_json(run, args[0], indent, item_separator, key_separator)
     return ascii_json(run, text) if to_ascii else text
 
@@ -65,8 +65,8 @@ def slice_bounds(args: Args) -> tuple[int, int, int]:
     return start, stop, step
 
 
-def take_slice(run: Run, items: Sequence[Any], start: int, stop: int, step: int) -> list[Any]:
-    """The engine's own slicing: as Python's, but for bounds below zero with a negative step."""
+def take_slice(run: Run, items: Sequence[Any], start: int, stop: int, step: int) -> Any:
+    """The engine's own slicing, of the same type: as Python's, but for bounds below zero with a negative step."""
     size = len(items)
     if step > 0:
         start = max(size + start, 0) if start < 0 else min(start, size)
@@ -74,9 +74,9 @@ def take_slice(run: Run, items: Sequence[Any], start: int, stop: int, step: int)
     else:
         start = max(size + start, 0) if start < 0 else min(start, size - 1)
         stop = max(size + stop, -1) if stop < -1 else min(stop, size - 1)
-    indices = range(start, stop, step)
-    run.charge(len(indices) if not isinstance(items, str) else len(indices) >> 4)
-    return [items[i] for i in indices if 0 <= i < size]
+    taken = len(range(start, stop, step))
+    run.charge(taken if not isinstance(items, str) else taken >> 4)
+    return items[start : None if stop < 0 else stop : step] if taken else items[:0]
 
 
 def get_attribute(run: Run, value: Any, attribute: Any, default: Any) -> Any:
@@ -85,8 +85,8 @@ def get_attribute(run: Run, value: Any, attribute: Any, default: Any) -> Any:
         return default
     if isinstance(value, ARRAY):
         index = attribute
-        if isinstance(attribute, str) and attribute.isascii() and attribute.isdigit():
-            index = int(attribute) if len(attribute) < 20 else None
+        if isinstance(attribute, str) and len(attribute) < 20 and attribute.isascii() and attribute.isdigit():
+            index = int(attribute)
         if isinstance(index, int):
             at = int(index) + len(value) if index < 0 else int(index)
             return value[at] if 0 <= at < len(value) else default

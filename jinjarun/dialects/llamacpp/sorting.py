@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from jinjarun.errors import RenderError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from jinjarun.runtime.run import Run
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 RUN = 16
 
 
-def std_sort(run: Run, items: list[Any], less: Less) -> list[Any]:
-    """A sorted copy of `items`; `less` charges for itself."""
+def std_sort(run: Run, items: Sequence[Any], less: Less) -> list[Any]:
+    """A sorted copy of `items`; `less` charges for itself and for the move that may follow."""
     run.items(len(items))
     result = list(items)
     if result:

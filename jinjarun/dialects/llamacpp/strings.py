@@ -6,8 +6,9 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from jinjarun.dialects.llamacpp.arguments import count, keyword_or_position, position, types
+from jinjarun.dialects.llamacpp.searching import charge_search
 from jinjarun.dialects.llamacpp.shared import default_value, not_implemented, slice_bounds, take_slice, to_json_filter
-from jinjarun.dialects.llamacpp.values import SPACES, Undefined, as_float, as_int, as_string
+from jinjarun.dialects.llamacpp.values import SPACES, Undefined, as_float, as_int, as_string, lower, upper
 from jinjarun.errors import RenderError
 from jinjarun.runtime.text import COMPUTED, Origin, Text, derived, map_parts, parts_of, strip_parts
 
@@ -16,22 +17,11 @@ if TYPE_CHECKING:
 
     from jinjarun.runtime.run import Run
 
-_UPPER = {c: c - 32 for c in range(ord("a"), ord("z") + 1)}
-_LOWER = {c: c + 32 for c in range(ord("A"), ord("Z") + 1)}
 _WORD = re.compile(f"[^{SPACES}]+")
 
 
-def _upper(text: str) -> str:
-    return text.upper() if text.isascii() else text.translate(_UPPER)
-
-
-def lower(text: str) -> str:
-    """Lower case of ASCII letters only."""
-    return text.lower() if text.isascii() else text.translate(_LOWER)
-
-
 def _capitalize(text: str) -> str:
-    return _upper(text[:1]) + lower(text[1:])
+    return upper(text[:1]) + lower(text[1:])
 
 
 def _title(text: str) -> str:
@@ -39,8 +29,8 @@ def _title(text: str) -> str:
 
 
 def _words(text: str) -> int:
-    """About how many words there are, counted fast."""
-    return sum(map(text.count, SPACES))
+    """About twice as many as there are words, counted fast."""
+    return 2 * sum(map(text.count, SPACES))
 
 
 def _by_part(function: Callable[[str], str], cost: Callable[[str], int] = lambda _: 0) -> Callable[..., str]:
@@ -57,8 +47,10 @@ def _stripping(*, left: bool, right: bool) -> Callable[..., str]:
     def builtin(run: Run, *args: Any) -> str:
         types(args, str)
         chars = keyword_or_position(args, "chars", 1)
-        wanted = SPACES if isinstance(chars, Undefined) else str(as_string(run, chars))
-        run.charge((len(args[0]) >> 4) + (len(args[0]) * len(wanted) >> 8))
+        wanted = SPACES if isinstance(chars, Undefined) else as_string(run, chars)
+        run.charge((len(args[0]) + len(wanted) >> 4) + (len(args[0]) * len(wanted) >> 8))
+        if type(args[0]) is Text:  # each part is stripped by itself
+            run.charge(len(args[0].parts) * len(wanted) >> 4)
         return strip_parts(run, args[0], wanted, left=left, right=right)
 
     return builtin
@@ -86,16 +78,15 @@ def _splitting(*, from_right: bool) -> Callable[..., list[str]]:
         count(args, 1, 3)
         types(args, str)
         text = args[0]
-        separator = str(as_string(run, args[1])) if len(args) > 1 else " "
+        separator = as_string(run, args[1]) if len(args) > 1 else " "
         if not separator:
             raise RenderError("empty separator")
         limit = as_int(args[2]) if len(args) > 2 else -1
         run.string(len(text))
-        if from_right:  # Python searches backwards in as many steps as both lengths multiplied
-            run.charge(len(text) * len(separator) >> 10)
+        charge_search(run, text, separator, backwards=from_right)
         run.items(str.count(text, separator) + 1)
         split = str.rsplit if from_right else str.split
-        pieces: list[str] = split(str(text), separator, limit if limit >= 0 else -1)
+        pieces: list[str] = split(text, separator, limit if limit >= 0 else -1)
         # What is left when no separator remains counts as input if the string did; the pieces before do not.
         rest = 0 if from_right else -1
         pieces[rest] = derived(pieces[rest], text)
@@ -109,8 +100,8 @@ def _replace(run: Run, *args: Any) -> str:
     text, old, new = args[:3]
     if len(args) > 3 and as_int(args[3]) > 0:
         not_implemented("replace with a count")
+    charge_search(run, text, old)
     found = str.count(text, old)
-    run.charge(len(text) >> 4)
     run.string(len(text) + found * (len(new) - len(old)))
     return derived(str.replace(text, old, new), text)
 
@@ -139,13 +130,13 @@ def _format(run: Run, *args: Any) -> str:
         if literal:
             parts.append((literal, origin))
     run.string(size)
-    watched = any(type(arg) is Text for arg in args)
-    return Text.joined(parts) if watched else "".join([piece for piece, _ in parts])
+    traced = any(type(arg) is Text for arg in args)
+    return Text.joined(parts) if traced else "".join([piece for piece, _ in parts])
 
 
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _FLOAT = re.compile(
-    rf"[{SPACES}]*([+-]?)(?:(inf(?:inity)?|nan(?:\(\w*\))?)|0[x]((?:[0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)(?:p[+-]?\d+)?)"
+    r"([+-]?)(?:(inf(?:inity)?|nan(?:\(\w*\))?)|0[x]((?:[0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)(?:p[+-]?\d+)?)"
     r"|((?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?))"
 )
 
@@ -166,7 +157,7 @@ def _to_int(run: Run, *args: Any) -> int:
 
 def parse_int(text: str, base: int) -> int | None:
     """The number that C's strtol reads at the start of `text`; None if there is none. Far digits are not read on."""
-    digits = lower(text.lstrip(SPACES))
+    digits = lower(text.lstrip(SPACES)[:100])
     negative = digits.startswith("-")
     digits = digits[1:] if digits[:1] in ("-", "+") else digits
     has_prefix = digits.startswith("0x") and digits[2:3] != "" and digits[2] in _DIGITS[:16]
@@ -187,7 +178,7 @@ def parse_int(text: str, base: int) -> int | None:
 def _to_float(run: Run, *args: Any) -> float:
     types(args, str)
     default = keyword_or_position(args, "default", 1)
-    run.charge(len(args[0]) >> 4)
+    run.charge(4 + (len(args[0]) >> 4))
     number = parse_float(args[0])
     if number is not None:
         return number
@@ -196,17 +187,20 @@ def _to_float(run: Run, *args: Any) -> float:
 
 def parse_float(text: str) -> float | None:
     """The number that C++'s std::stod reads at the start of `text`; None where it throws."""
-    match = _FLOAT.match(lower(str(text)[:5000]))
+    match = _FLOAT.match(lower(text.lstrip(SPACES)[:5000]))
     if match is None:
         return None
     sign, word, hexadecimal, decimal = match.groups()
     if word:
         number = float(word[:3])
     elif hexadecimal:
-        number = float.fromhex("0x" + hexadecimal)
+        try:
+            number = float.fromhex("0x" + hexadecimal)
+        except OverflowError:
+            return None
     else:
         number = float(decimal)
-        if number in (float("inf"), 0.0) and any(c in "123456789" for c in decimal.partition("e")[0]):
+        if number in (float("inf"), 0.0) and decimal.partition("e")[0].strip("0."):
             return None
         if 0 < number < 2.2250738585072014e-308:
             return None
@@ -221,7 +215,7 @@ def _string(_run: Run, *args: Any) -> str:
 def _slice(run: Run, *args: Any) -> str:
     types(args, str, int)
     start, stop, step = slice_bounds(args)
-    return derived("".join(take_slice(run, args[0], start, stop, step)), args[0])
+    return derived(str(take_slice(run, args[0], start, stop, step)), args[0])
 
 
 def _indent(run: Run, *args: Any) -> str:
@@ -245,18 +239,19 @@ def _indent(run: Run, *args: Any) -> str:
     ends_in_newline = text.endswith("\n")
     if ends_in_newline or not text:
         lines_of_text.pop()
-    written = ""
+    pieces: list[str] = []
+    starting = True
     for line in lines_of_text:
-        # The engine tells the first line by nothing being written yet: leading empty lines count as first ones.
-        starting = not written
         if not starting:
-            written += "\n"
+            pieces.append("\n")
         if first if starting else (line or blank):
-            written += margin
-        written += line
+            pieces.append(margin)
+        pieces.append(line)
+        # The engine tells the first line by nothing being written yet: leading empty lines count as first ones.
+        starting = starting and not line and not (first and margin)
     if ends_in_newline:
-        written += "\n" + (margin if blank else "")
-    return derived(written, args[0])
+        pieces.append("\n" + (margin if blank else ""))
+    return derived("".join(pieces), args[0])
 
 
 def _join(_run: Run, *_: Any) -> str:
@@ -286,5 +281,5 @@ STRING: dict[str, Callable[..., Any]] = {
     "strip": _stripping(left=True, right=True),
     "title": _by_part(_title, _words),
     "tojson": to_json_filter,
-    "upper": _by_part(_upper),
+    "upper": _by_part(upper),
 }

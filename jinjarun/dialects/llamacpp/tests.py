@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from jinjarun.dialects.llamacpp.arguments import count, position, types
 from jinjarun.dialects.llamacpp.operators import is_member
 from jinjarun.dialects.llamacpp.shared import not_implemented
-from jinjarun.dialects.llamacpp.values import Undefined, as_int, ordered, type_name
+from jinjarun.dialects.llamacpp.values import Undefined, as_int, lower, ordered, type_name, upper
 from jinjarun.errors import RenderError
 
 if TYPE_CHECKING:
@@ -62,13 +62,13 @@ def _truth(wanted: bool) -> Callable[..., bool]:
 def _lower(run: Run, *args: Any) -> bool:
     types(args, str)
     run.charge(len(args[0]) >> 4)
-    return not any("A" <= c <= "Z" for c in args[0])
+    return str.__eq__(lower(args[0]), args[0])
 
 
 def _upper(run: Run, *args: Any) -> bool:
     types(args, str)
     run.charge(len(args[0]) >> 4)
-    return not any("a" <= c <= "z" for c in args[0])
+    return str.__eq__(upper(args[0]), args[0])
 
 
 def _in(run: Run, *args: Any) -> bool:
@@ -76,8 +76,9 @@ def _in(run: Run, *args: Any) -> bool:
     return is_member(run, args[0], args[1])
 
 
-def _test(_run: Run, *args: Any) -> bool:
+def _test(run: Run, *args: Any) -> bool:
     types(args, str)
+    run.charge(len(args[0]) >> 6)
     return args[0] in TESTS
 
 

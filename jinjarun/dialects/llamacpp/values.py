@@ -7,8 +7,9 @@ tuples, objects dicts in insertion order, none is None; integers are 64 bits wid
 
 from __future__ import annotations
 
-import json
 import math
+import re
+from json.encoder import encode_basestring, encode_basestring_ascii
 from typing import TYPE_CHECKING, Any
 
 from jinjarun.errors import RenderError
@@ -73,6 +74,16 @@ def to_bytes(text: str) -> bytes:
     return str(text).encode("latin-1")
 
 
+def upper(text: str) -> str:
+    """Upper case of ASCII letters only."""
+    return text.upper() if text.isascii() else to_bytes(text).upper().decode("latin-1")
+
+
+def lower(text: str) -> str:
+    """Lower case of ASCII letters only."""
+    return text.lower() if text.isascii() else to_bytes(text).lower().decode("latin-1")
+
+
 def type_name(value: Any) -> str:
     if value is None:
         return "None"
@@ -80,8 +91,10 @@ def type_name(value: Any) -> str:
         return "String"
     if isinstance(value, dict):
         return "Object"
-    names = {bool: "Boolean", int: "Integer", float: "Float", list: "Array", tuple: "Tuple", Undefined: "Undefined"}
-    return names.get(type(value), "Function")
+    return _TYPE_NAMES.get(type(value), "Function")
+
+
+_TYPE_NAMES = {bool: "Boolean", int: "Integer", float: "Float", list: "Array", tuple: "Tuple", Undefined: "Undefined"}
 
 
 # ------------------------------------------------------------------------------------------------------------- numbers
@@ -150,8 +163,13 @@ def as_string(run: Run, value: Any) -> str:
     if type(value) is int:
         return str(value)
     if type(value) is float:
+        run.charge(1 if -_SHORT_FLOAT < value < _SHORT_FLOAT else _LONG_FLOAT_STEPS)
         return format_float(value)
     raise RenderError(f"{type_name(value)} is not a string value")
+
+
+_SHORT_FLOAT, _LONG_FLOAT_STEPS = 1e15, 20
+"""Floats from there on have up to 309 digits."""
 
 
 def made(run: Run, pieces: list[str]) -> str:
@@ -165,7 +183,7 @@ def _write_repr(run: Run, value: Any, pieces: list[str], depth: int) -> None:
         raise run.exceeded("data_depth")
     if isinstance(value, str):
         run.charge(len(value) >> 4)
-        pieces.append(_json_string(value) if "'" in value else f"'{value}'")
+        pieces.append(encode_basestring(value) if "'" in value else f"'{value}'")
     elif isinstance(value, (list, tuple)):
         pieces.append("(" if isinstance(value, tuple) else "[")
         for i, item in enumerate(value):
@@ -198,25 +216,17 @@ def _write_repr(run: Run, value: Any, pieces: list[str], depth: int) -> None:
         pieces.append(")")
 
 
-_ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
-_ESCAPE_TABLE = str.maketrans({**{chr(c): f"\\u{c:04x}" for c in range(0x20)}, **_ESCAPES})
-
-
-def _json_string(text: str) -> str:
-    return f'"{text if text.isalnum() else text.translate(_ESCAPE_TABLE)}"'
-
-
 def to_json(run: Run, value: Any, indent: int, item_separator: str, key_separator: str) -> str:
     """As the filter `tojson` writes; an indent below 0 means one line."""
     pieces: list[str] = []
+    newline = "\n" if indent >= 0 else ""
 
     def write(value: Any, level: int) -> None:
-        run.charge(4)  # what a value costs beside an opcode
         if level > run.limits.data_depth:
             raise run.exceeded("data_depth")
         if isinstance(value, str):
             run.charge(len(value) >> 4)
-            pieces.append(_json_string(value))
+            pieces.append(encode_basestring(value))
         elif value is True or value is False:
             pieces.append("true" if value else "false")
         elif type(value) is int:
@@ -224,57 +234,70 @@ def to_json(run: Run, value: Any, indent: int, item_separator: str, key_separato
         elif type(value) is float:
             pieces.append(f"{value:g}" if not math.isnan(value) else format_float(value))
         elif isinstance(value, (list, tuple)):
-            container("[", "]", [(None, item) for item in value], level)
+            pieces.append("[")
+            between: tuple[str, ...] = (begin_line(len(value), level + 1),)
+            for item in value:
+                pieces.extend(between)
+                write(item, level + 1)
+                between = (item_separator, between[-1])
+            end("]", len(value), level)
         elif isinstance(value, dict):
-            container("{", "}", list(value.items()), level)
+            pieces.append("{")
+            between = (begin_line(len(value), level + 1),)
+            for key, item in value.items():
+                name = as_string(run, key)
+                run.charge(len(name) >> 4)
+                pieces.extend((*between, encode_basestring(name), key_separator))
+                write(item, level + 1)
+                between = (item_separator, between[-1])
+            end("}", len(value), level)
         else:
             pieces.append("null")
 
-    def container(opening: str, closing: str, members: list[tuple[Any, Any]], level: int) -> None:
-        pieces.append(opening)
-        if members:
-            newline = "\n" if indent >= 0 else ""
-            inside, outside = " " * (indent * (level + 1)), " " * (indent * level)
-            run.charge((len(members) * len(inside)) >> 4)
-            pieces.append(newline)
-            for i, (key, item) in enumerate(members):
-                pieces.append(inside)
-                if opening == "{":
-                    name = as_string(run, key)
-                    run.charge(len(name) >> 4)
-                    pieces.append(_json_string(name))
-                    pieces.append(key_separator)
-                write(item, level + 1)
-                if i < len(members) - 1:
-                    pieces.append(item_separator)
-                pieces.append(newline)
-            pieces.append(outside)
+    def begin_line(members: int, level: int) -> str:
+        """What stands before each of so many members, which are charged for."""
+        run.charge(_JSON_STEPS * members)
+        if not (newline and members):
+            return ""
+        run.string(indent * level)
+        return newline + " " * (indent * level)
+
+    def end(closing: str, members: int, level: int) -> None:
+        if newline and members:
+            pieces.append(newline + " " * (indent * level))
         pieces.append(closing)
 
     if indent > run.limits.string_bytes:
         raise run.exceeded("string_bytes")
+    run.charge(_JSON_STEPS)
     write(value, 0)
     return made(run, pieces)
+
+
+_JSON_STEPS = 4
+"""Of a value written as JSON, beside the characters of strings: what it costs beside an opcode."""
 
 
 def ascii_json(run: Run, text: str) -> str:
     """JSON text with every character beyond ASCII escaped; bytes that are not UTF-8 become U+FFFD."""
     run.string(len(text) * 6)
     decoded = to_bytes(text).decode("utf-8", "replace")
-    return "".join(c if c < "\x80" else json.dumps(c)[1:-1] for c in decoded)
+    return _BEYOND_ASCII.sub(lambda found: str(encode_basestring_ascii(found[0]))[1:-1], decoded)
+
+
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
 
 
 # ----------------------------------------------------------------------------------------------------------- comparing
 
 
 def is_hashable(run: Run, value: Any, depth: int = 0) -> bool:
-    run.charge(1)
     if depth > run.limits.data_depth:
         raise run.exceeded("data_depth")
-    if isinstance(value, dict):
-        return all(is_constant(run, item, depth + 1) for item in value.values())
-    if isinstance(value, (list, tuple)):
-        return all(is_constant(run, item, depth + 1) for item in value)
+    if isinstance(value, (list, tuple, dict)):
+        run.charge(1 + 2 * len(value))
+        items = value.values() if isinstance(value, dict) else value
+        return all(is_constant(run, item, depth + 1) for item in items)
     return value is None or isinstance(value, (str, int, float))
 
 
@@ -284,14 +307,15 @@ def is_constant(run: Run, value: Any, depth: int = 0) -> bool:
 
 
 def check_key(run: Run, key: Any, population: int) -> Any:
-    """`key`, about to be looked up among `population` keys: a long one is compared, tuples can be made to collide."""
+    """`key`, about to be looked up among `population` keys: a long string is compared with one; what is no string can
+    be made to collide with all, for its hash is known beforehand."""
     if isinstance(key, str):
         run.charge(len(key) >> 6)
         return key
-    if isinstance(key, tuple):
-        run.charge(population)
+    before = run.steps
     if not is_constant(run, key):
         raise RenderError(f"Object key of unhashable type: {type_name(key)}")
+    run.charge(population * (1 + before - run.steps))
     return key
 
 
@@ -340,7 +364,7 @@ def _numbers_equal(left: float, right: float) -> bool:
 
 def ordered(run: Run, left: Any, right: Any, op: str) -> bool:
     """The comparison behind tests and sorting: `eq ge gt lt ne`. Numbers by value, a number and a string as strings."""
-    run.charge(1)
+    run.charge(2)
     a: Any
     b: Any
     if is_number(left) and is_number(right):

@@ -8,21 +8,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from jinja2 import Undefined
-from jinja2.runtime import LoopContext
-
 from jinjarun.dialects.adopting import Adopter
-from jinjarun.dialects.base import Dialect
 from jinjarun.dialects.transformers import operators
 from jinjarun.dialects.transformers.filters import FILTERS
 from jinjarun.dialects.transformers.globals import GLOBALS
-from jinjarun.dialects.transformers.iteration import check_key, collect
+from jinjarun.dialects.transformers.iteration import collect
 from jinjarun.dialects.transformers.lookup import getattr_, getitem, set_attribute, subscript
-from jinjarun.dialects.transformers.measure import to_text
+from jinjarun.dialects.transformers.loop import Loop
+from jinjarun.dialects.transformers.measure import pay_for_key, to_text
 from jinjarun.dialects.transformers.methods import METHODS
 from jinjarun.dialects.transformers.tests import TESTS
-from jinjarun.dialects.transformers.values import Blocks, Invocable
+from jinjarun.dialects.transformers.undefined import Undefined
+from jinjarun.dialects.transformers.values import Blocks, Invocable, Namespace
 from jinjarun.errors import QUOTE_LIMIT, quote
+from jinjarun.runtime.dialect import Dialect
 from jinjarun.runtime.macro import Macro
 from jinjarun.runtime.text import Text
 from jinjarun.syntax.rules import JINJA2
@@ -89,8 +88,8 @@ class Transformers(Dialect):
         if isinstance(callee, Invocable):
             return callee.invoke(env.run, *args, **kwargs)
         if type(callee) is Macro:
-            return callee.render(self, env, args, kwargs)
-        if isinstance(callee, (LoopContext, Undefined)):
+            return self.call_macro(callee, env, args, kwargs)
+        if isinstance(callee, (Loop, Undefined)):
             return callee(*args, **kwargs)
         raise TypeError(f"{type(callee).__name__!r} object is not callable")
 
@@ -116,12 +115,10 @@ class Transformers(Dialect):
         if "varargs" in macro.special:
             env["varargs"] = tuple(args[len(parameters) :])
         for parameter in missing:
-            default = macro.defaults.get(parameter)
-            env[parameter] = (
-                Undefined(f"parameter {parameter[:QUOTE_LIMIT]!r} was not provided", name=parameter)
-                if default is None
-                else default(env)
-            )
+            env[parameter] = macro.defaults[parameter](env)
+
+    def not_given(self, parameter: str) -> Undefined:
+        return Undefined(f"parameter {parameter[:QUOTE_LIMIT]!r} was not provided", name=parameter)
 
     def name_blocks(self, env: Env, blocks: Mapping[str, Macro]) -> None:
         env["self"] = Blocks({name: block.defined_in(env) for name, block in blocks.items()})
@@ -129,10 +126,13 @@ class Transformers(Dialect):
     def set_attribute(self, run: Run, value: Any, name: str, new: Any) -> None:
         set_attribute(value, name, new)
 
+    def contents(self, value: Any) -> Iterable[Any] | None:
+        return super().contents(value.attrs if type(value) is Namespace else value)
+
     def make_dict(self, run: Run, pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
         result: dict[Any, Any] = {}
         for key, value in pairs:
-            check_key(run, key, len(result))
+            pay_for_key(run, key, len(result))
             result[key] = value
         return result
 
@@ -151,7 +151,9 @@ class Transformers(Dialect):
     def loop(
         self, run: Run, items: Iterable[Any], recurse: Callable[..., Any] | None, depth: int
     ) -> Iterator[tuple[Any, Any]]:
-        return LoopContext(items, Undefined, recurse, depth)
+        loop = Loop(items, recurse, depth)
+        run.watch(loop)
+        return loop
 
     def methods(self, name: str) -> Mapping[type, Callable[..., Any]]:
         table = {kind: methods[name] for kind, methods in METHODS.items() if name in methods}

@@ -8,12 +8,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from string import Formatter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from markupsafe import EscapeFormatter, Markup
-
-from jinjarun.dialects.transformers.measure import check_size, measure, to_text
-from jinjarun.dialects.transformers.origins import rebuilt
+from jinjarun.dialects.transformers.markup import Markup, alike, escaped, markup_size
+from jinjarun.dialects.transformers.measure import Extent, check_size, measure, to_text
 from jinjarun.dialects.transformers.values import check_public
-from jinjarun.errors import RenderError
 from jinjarun.limits import utf8_size
 
 if TYPE_CHECKING:
@@ -25,7 +22,8 @@ _MARKUP_GROWTH = 5
 """`&` becomes `&amp;`."""
 _FORMAT_CHARS = 100
 """No format specification that Python understands is longer, but for needless zeros."""
-_FIELD_STEPS = 4
+_CONVERSION_STEPS, _FIELD_STEPS, _PART_STEPS = 8, 8, 4
+"""Steps of a conversion of a `%` format, of a field of `str.format`, and of a part of its path."""
 _DIGITS = re.compile(r"\d+")
 
 
@@ -75,18 +73,49 @@ def _number(text: str, place: int) -> tuple[int | None, int]:
     return (int(text[place:end][:10]) if end - place <= 10 else 10**10) if end > place else 0, end
 
 
-def percent_format(run: Run, text: Any, args: Any) -> Any:
+class _Escaping:
+    """An argument of a `%` format that is Markup: its text is escaped as it is written."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __getitem__(self, key: Any) -> _Escaping:
+        return _Escaping(self.value[key])
+
+    def __str__(self) -> str:
+        value = self.value
+        return str(escaped(value if isinstance(value, str) else str(value)))
+
+    def __repr__(self) -> str:
+        return str(escaped(repr(self.value)))
+
+    def __int__(self) -> int:
+        return int(self.value)
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+
+def _escaping(args: Any) -> Any:
+    """The arguments of a `%` format that is Markup: several, an object that is read by key, or one."""
+    if isinstance(args, tuple):
+        return tuple(_Escaping(arg) for arg in args)
+    by_key = hasattr(type(args), "__getitem__") and not isinstance(args, str)
+    return _Escaping(args) if by_key else (_Escaping(args),)
+
+
+def percent_format(run: Run, text: str, args: Any) -> Any:
     """`text % args`."""
-    if isinstance(text, bytes):
-        raise RenderError("formatting bytes is not offered")
     positional = list(args) if isinstance(args, tuple) else [args]
     positional.reverse()
-    sizes: dict[str, int] = {}
+    extents: dict[str, Extent] = {}
     size = utf8_size(text)
     if "%(" in text:
         run.charge(len(text) >> 1)
     for conversion in _conversions(text):
-        run.charge(2)
+        run.charge(_CONVERSION_STEPS * (2 if isinstance(text, Markup) else 1))
         if conversion.kind == "%":
             continue
         for number in (conversion.width, conversion.precision):
@@ -96,14 +125,18 @@ def percent_format(run: Run, text: Any, args: Any) -> Any:
         if conversion.key is None:
             size += measure(run, positional.pop()).size if positional else 0
         elif isinstance(args, dict):
-            if conversion.key not in sizes:
-                sizes[conversion.key] = measure(run, args.get(conversion.key)).size
-            size += sizes[conversion.key]
+            known = extents.get(conversion.key)
+            if known is None:
+                run.charge(len(conversion.key) >> 4)
+                known = extents[conversion.key] = measure(run, args.get(conversion.key))
+            else:
+                run.charge(known.items)
+            size += known.size
         check_size(run, size)
     run.string(size * _MARKUP_GROWTH if isinstance(text, Markup) else size)
-    result = text % args
+    result = str(text) % (_escaping(args) if isinstance(text, Markup) else args)
     check_size(run, utf8_size(result))
-    return rebuilt(result, text)
+    return alike(result, text)
 
 
 class Lookup(NamedTuple):
@@ -122,10 +155,11 @@ class _FieldFormatter(Formatter):
         self.size = 0
 
     def get_field(self, field_name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, str]:
-        self.run.charge(_FIELD_STEPS)
+        self.run.charge(_FIELD_STEPS + (len(field_name) >> 2))
         first, rest = formatter_field_name_split(field_name)
         value = self.get_value(first, args, kwargs)
         for is_attribute, name in rest:
+            self.run.charge(_PART_STEPS)
             check_public(name, f"a {type(value).__name__}")
             find = self.lookup.getattr if is_attribute else self.lookup.getitem
             value = find(self.run, value, name)
@@ -143,7 +177,7 @@ class _FieldFormatter(Formatter):
             run.string(utf8_size(text))
         elif len(format_spec) > _FORMAT_CHARS:
             raise ValueError("Invalid format specifier")
-        elif isinstance(value, (str, int, float, complex)):
+        elif isinstance(value, (str, int, float)):
             width = sum(int(digits[:10]) for digits in _DIGITS.findall(format_spec))
             size = measure(run, value).size + width
             run.string(size if isinstance(value, str) else size + _FLOAT_DIGITS)
@@ -157,12 +191,8 @@ class _FieldFormatter(Formatter):
         return text
 
 
-class _MarkupFormatter(_FieldFormatter, EscapeFormatter):
+class _MarkupFormatter(_FieldFormatter):
     """The same for Markup: fields are HTML escaped."""
-
-    def __init__(self, run: Run, lookup: Lookup, escape: Callable[[Any], Markup]) -> None:
-        _FieldFormatter.__init__(self, run, lookup)
-        self.escape = escape
 
     def format_field(self, value: Any, format_spec: str) -> str:
         if isinstance(value, Markup):
@@ -171,18 +201,19 @@ class _MarkupFormatter(_FieldFormatter, EscapeFormatter):
             text = to_text(self.run, value)
             self.size += utf8_size(text)
         else:
-            text = str(self.escape(super().format_field(value, format_spec)))
+            plain = super().format_field(value, format_spec)
+            check_size(self.run, self.size + markup_size(plain))
+            text = str(escaped(plain))
+        self.run.string(utf8_size(text))
         check_size(self.run, self.size + len(text))
         return text
 
 
-def str_format(run: Run, text: str, args: Sequence[Any], kwargs: Mapping[str, Any], lookup: Lookup) -> str:
+def str_format(run: Run, text: str, args: Sequence[Any], kwargs: Mapping[str, Any], lookup: Lookup) -> Any:
     """`text.format(*args, **kwargs)`."""
     run.string(utf8_size(text))
     run.charge(text.count("{") + text.count("}"))
-    if isinstance(text, Markup):
-        formatter: Formatter = _MarkupFormatter(run, lookup, text.escape)
-        return Markup(formatter.vformat(text, args, kwargs))
-    result = _FieldFormatter(run, lookup).vformat(str(text), args, kwargs)
+    formatter = (_MarkupFormatter if isinstance(text, Markup) else _FieldFormatter)(run, lookup)
+    result = formatter.vformat(str(text), args, kwargs)
     check_size(run, utf8_size(result))
-    return rebuilt(result, text)  # type: ignore[no-any-return]
+    return alike(result, text)

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from jinjarun.runtime.run import Run
 
 
+_ATTRIBUTE_STEPS = 2
+"""Steps for an attribute of a namespace, whose name is looked at."""
+
+
 def raise_exception(run: Run, /, message: Any) -> Any:
     raise TemplateRaised(quote(to_text(run, message)))
 
@@ -35,6 +39,7 @@ def range_(run: Run, /, *args: Any) -> range:
 
 
 def namespace(run: Run, /, *args: Any, **kwargs: Any) -> Namespace:
+    run.charge(_ATTRIBUTE_STEPS * len(kwargs))
     return Namespace(make_dict(run, *args, **kwargs))
 
 

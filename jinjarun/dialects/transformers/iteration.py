@@ -1,26 +1,23 @@
-"""Walking values that builtins take as iterables, bounded."""
+"""Walking values that builtins take as iterables, and looking up keys, bounded."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from jinja2 import Undefined
-
-from jinjarun.dialects.transformers.measure import VIEWS, measure
+from jinjarun.dialects.transformers.measure import VIEWS, pay_for_key
+from jinjarun.dialects.transformers.undefined import Undefined
 
 if TYPE_CHECKING:
     from jinjarun.runtime.run import Run
 
-_SIZED: tuple[type[Collection[Any]], ...] = (str, bytes, list, tuple, dict, range, *VIEWS)
-_HASH_MODULUS = (1 << 61) - 1
-"""Python hashes an int as its residue by this (sys.hash_info.modulus on 64 bits)."""
+_SIZED: tuple[type[Collection[Any]], ...] = (str, list, tuple, dict, range, *VIEWS)
 
 
 def refuse(value: Any, wanted: str) -> NoReturn:
     """Fail because `value` is not what was wanted; an undefined one says in its own words why it is not there."""
     if isinstance(value, Undefined):
-        value()
+        value.fail()
     raise TypeError(f"{wanted} was expected, not {type(value).__name__}")
 
 
@@ -38,26 +35,6 @@ def collect(run: Run, value: Any) -> list[Any]:
     return items
 
 
-def check_key(run: Run, key: Any, population: int) -> None:
-    """`key` is about to be looked up among `population` keys.
-
-    A template can choose ints (or tuples of them) that all hash alike, so these pay for every key that is there.
-    """
-    if isinstance(key, str):
-        run.charge(len(key) >> 6)  # it is compared with the key that it finds
-        return
-    if key is None:
-        return
-    if isinstance(key, int):
-        if not -_HASH_MODULUS < key < _HASH_MODULUS:
-            run.charge(population)
-    elif isinstance(key, tuple):
-        measure(run, key)
-        run.charge(population)
-    elif isinstance(key, (float, complex)):
-        run.charge(population >> 6)
-
-
 def make_dict(run: Run, /, *args: Any, **kwargs: Any) -> dict[Any, Any]:
     """`dict(*args, **kwargs)`."""
     if len(args) > 1:
@@ -69,19 +46,35 @@ def make_dict(run: Run, /, *args: Any, **kwargs: Any) -> dict[Any, Any]:
     if isinstance(source, Undefined):
         refuse(source, "an object")
     if isinstance(source, dict):
-        run.items(len(source) + len(kwargs))
-        return {**source, **kwargs}
-    pairs = []
-    for pair in collect(run, source):
-        pairs.append(collect(run, pair) if isinstance(pair, Iterable) else pair)
-        if pairs[-1] and isinstance(pairs[-1], list):
-            check_key(run, pairs[-1][0], len(pairs))
-    return dict(pairs, **kwargs)
+        made = copied(run, source)
+    else:
+        made = {}
+        for number, pair in enumerate(collect(run, source)):
+            item = collect(run, pair) if isinstance(pair, Iterable) else pair
+            if not isinstance(item, list):
+                raise TypeError(f"cannot convert dictionary update sequence element #{number} to a sequence")
+            if len(item) != 2:
+                raise ValueError(f"dictionary update sequence element #{number} has length {len(item)}; 2 is required")
+            pay_for_key(run, item[0], len(made))
+            made[item[0]] = item[1]
+    run.items(len(made) + len(kwargs))
+    made.update(kwargs)
+    return made
+
+
+def copied(run: Run, source: dict[Any, Any]) -> dict[Any, Any]:
+    """A copy, each key paid for: whether Python looks them up anew depends on how the original was made."""
+    run.items(len(source))
+    for key in source:
+        if type(key) is not str:
+            pay_for_key(run, key, len(source))
+    return source.copy()
 
 
 def keys_from(run: Run, /, iterable: Any, value: Any = None) -> dict[Any, Any]:
     """`dict.fromkeys(iterable, value)`."""
-    keys = collect(run, iterable)
-    for count, key in enumerate(keys):
-        check_key(run, key, count)
-    return dict.fromkeys(keys, value)
+    made: dict[Any, Any] = {}
+    for key in collect(run, iterable):
+        pay_for_key(run, key, len(made))
+        made[key] = value
+    return made

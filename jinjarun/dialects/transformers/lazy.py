@@ -23,7 +23,7 @@ class Lazy(Iterator[Any]):
     items.
     """
 
-    __slots__ = ("depth", "items", "run", "shown")
+    __slots__ = ("__weakref__", "depth", "items", "run", "shown")
 
     def __init__(self, run: Run, shown: str, items: Iterator[Any], source: Any = None) -> None:
         self.depth: int = source.depth + _LEVELS if isinstance(source, Lazy) else _LEVELS
@@ -33,6 +33,10 @@ class Lazy(Iterator[Any]):
         self.run = run
         self.shown = shown
         self.items = items
+        run.watch(self)
+
+    def clear(self) -> None:
+        self.items = iter(())
 
     def __next__(self) -> Any:
         run = self.run

@@ -6,14 +6,12 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from jinja2 import Undefined
-from jinja2.runtime import LoopContext
-
 from jinjarun.dialects.transformers.formatting import Lookup, str_format
-from jinjarun.dialects.transformers.iteration import check_key
-from jinjarun.dialects.transformers.measure import SCALARS, check_size, measure
+from jinjarun.dialects.transformers.loop import Loop
+from jinjarun.dialects.transformers.markup import Markup, alike
+from jinjarun.dialects.transformers.measure import check_size, pay_for_key
 from jinjarun.dialects.transformers.methods import METHODS, MUTATORS
-from jinjarun.dialects.transformers.origins import rebuilt
+from jinjarun.dialects.transformers.undefined import Undefined, cut
 from jinjarun.dialects.transformers.values import (
     Blocks,
     BoundMethod,
@@ -31,6 +29,9 @@ from jinjarun.runtime.macro import Macro
 if TYPE_CHECKING:
     from jinjarun.runtime.run import Run
 
+_PATH_STEPS, _PART_STEPS = 8, 4
+"""Steps for each of several paths of `attribute=`, and for each of its parts."""
+
 MISSING: Any = object()
 """No such attribute."""
 
@@ -42,10 +43,9 @@ def _fields(names: str) -> dict[str, Callable[[Any], Any]]:
 DATA: dict[type, dict[str, Callable[[Any], Any]]] = {
     int: _fields("denominator imag numerator real"),
     float: _fields("imag real"),
-    complex: _fields("imag real"),
     range: _fields("start step stop"),
     GroupTuple: _fields("grouper list"),
-    LoopContext: _fields("depth depth0 first index index0 last length nextitem previtem revindex revindex0"),
+    Loop: _fields("depth depth0 first index index0 last length nextitem previtem revindex revindex0"),
     Cycler: _fields("current items pos"),
     Joiner: _fields("sep used"),
     Macro: {
@@ -89,12 +89,8 @@ def attribute(run: Run, obj: Any, name: str) -> Any:
             return BoundMethod(obj, name, function)
         if kind == "data":
             return function(obj)
-        return Undefined(
-            f"access to attribute {name!r} of {type(obj).__name__!r} object is unsafe.",
-            obj=obj,
-            name=name,
-            exc=SandboxViolation,  # type: ignore[arg-type]
-        )
+        reason = f"access to attribute {cut(name)!r} of {type(obj).__name__!r} object is unsafe."
+        return Undefined(reason, error=SandboxViolation)
     if isinstance(obj, Namespace):
         return obj.attrs.get(name, MISSING)
     if isinstance(obj, Blocks):
@@ -103,7 +99,7 @@ def attribute(run: Run, obj: Any, name: str) -> Any:
         member_function = obj.members.get(name)
         return MISSING if member_function is None else Function(f"<bound method {name}>", member_function)
     if isinstance(obj, Undefined):
-        return getattr(obj, name)
+        obj.fail()
     return MISSING
 
 
@@ -113,20 +109,21 @@ def getattr_(run: Run, obj: Any, name: str) -> Any:
     if value is not MISSING:
         return value
     if isinstance(obj, dict):
+        run.charge(len(name) >> 6)
         value = obj.get(name, MISSING)
         if value is not MISSING:
             return value
-    return Undefined(obj=obj, name=name)
+    return Undefined(name=name, kind=type(obj))
 
 
 def getitem(run: Run, obj: Any, key: Any) -> Any:
     """`obj[key]`: the item, else for a string the attribute, else undefined."""
     if isinstance(obj, dict):
-        check_key(run, key, len(obj))
-    if type(key) not in SCALARS:
-        measure(run, (key.start, key.stop, key.step) if isinstance(key, slice) else key)
+        pay_for_key(run, key, len(obj))
     try:
-        return subscript(run, obj, key) if isinstance(key, slice) else obj[key]
+        if isinstance(key, slice):
+            return subscript(run, obj, key)
+        return Markup(obj[key]) if type(obj) is Markup else obj[key]
     except (TypeError, LookupError):
         pass
     if isinstance(key, str):
@@ -135,7 +132,7 @@ def getitem(run: Run, obj: Any, key: Any) -> Any:
         value = attribute(run, obj, key) if not key.startswith("_") else MISSING
         if value is not MISSING:
             return value
-    return Undefined(obj=obj, name=key)
+    return Undefined(name=key, kind=type(obj))
 
 
 def subscript(run: Run, obj: Any, key: slice) -> Any:
@@ -143,13 +140,15 @@ def subscript(run: Run, obj: Any, key: slice) -> Any:
 
     So Jinja2 compiles a slice; one of constants, which it works out beforehand, goes through `getitem`.
     """
-    if isinstance(obj, (str, bytes, list, tuple)):
+    if isinstance(obj, (str, list, tuple)):
         count = len(range(*key.indices(len(obj))))
-        if isinstance(obj, (list, tuple)):
-            run.items(count)
-        else:
+        if isinstance(obj, str):
             run.charge(count >> 2)
-    result = rebuilt(obj[key], obj)
+        else:
+            run.items(count)
+    elif isinstance(obj, dict):
+        raise TypeError("unhashable type: 'slice'")  # newer Pythons would hash all that is in it
+    result = alike(obj[key], obj) if isinstance(obj, str) else obj[key]
     if isinstance(result, str):
         check_size(run, utf8_size(result))
     return result
@@ -165,11 +164,11 @@ def set_attribute(obj: Any, name: str, value: Any) -> None:
 _LOOKUP = Lookup(getattr_, getitem)
 
 
-def _format(run: Run, receiver: str, /, *args: Any, **kwargs: Any) -> str:
+def _format(run: Run, receiver: str, /, *args: Any, **kwargs: Any) -> Any:
     return str_format(run, receiver, args, kwargs, _LOOKUP)
 
 
-def _format_map(run: Run, receiver: str, mapping: Any, /) -> str:
+def _format_map(run: Run, receiver: str, mapping: Any, /) -> Any:
     return str_format(run, receiver, (), mapping, _LOOKUP)
 
 
@@ -181,7 +180,7 @@ def getter(
 
     def get(item: Any) -> Any:
         for part in parts:
-            run.charge(3)
+            run.charge(_PART_STEPS)
             item = getitem(run, item, part)
             if default is not None and isinstance(item, Undefined):
                 item = default
@@ -193,9 +192,15 @@ def getter(
 def multi_getter(run: Run, paths: Any, *, finish: Callable[[Any], Any] | None = None) -> Callable[[Any], list[Any]]:
     """The same for `attribute="a.b,c"`: a list of the values of all paths."""
     if isinstance(paths, str):
-        run.charge(len(paths) >> 2)
+        run.items(1 + paths.count(","))
+        run.charge(_PATH_STEPS * (1 + paths.count(",")))
     getters = [getter(run, path, finish=finish) for path in (paths.split(",") if isinstance(paths, str) else [paths])]
-    return lambda item: [get(item) for get in getters]
+
+    def get(item: Any) -> list[Any]:
+        run.charge(len(getters))
+        return [get(item) for get in getters]
+
+    return get
 
 
 def _parts(run: Run, path: Any) -> list[Any]:
@@ -203,9 +208,9 @@ def _parts(run: Run, path: Any) -> list[Any]:
         return []
     if not isinstance(path, str):
         return [path]
-    run.charge(len(path) >> 3)
+    run.charge((len(path) >> 3) + _PART_STEPS * path.count("."))
     parts: list[Any] = []
-    for part in path.split("."):
+    for part in str(path).split("."):
         check_public(part, "an object")
         parts.append(int(part) if part.isdigit() else part)
     return parts

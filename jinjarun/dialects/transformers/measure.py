@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from markupsafe import Markup
-
+from jinjarun.dialects.transformers.markup import Markup
 from jinjarun.dialects.transformers.values import Namespace
 from jinjarun.limits import utf8_size
 from jinjarun.runtime.macro import Macro
@@ -20,8 +19,17 @@ KeysView = type(_EMPTY.keys())
 ValuesView = type(_EMPTY.values())
 ItemsView = type(_EMPTY.items())
 VIEWS: tuple[type[Collection[Any]], ...] = (KeysView, ValuesView, ItemsView)
-SCALARS = frozenset({str, int, float, bool, type(None), complex})
+SCALARS = frozenset({str, int, float, bool, type(None)})
 _LISTS = frozenset({list, tuple, KeysView, ValuesView})
+_KEYED = (dict, KeysView, ItemsView)
+
+_FLOAT_STEPS = 3
+"""Steps to write a float."""
+_HASH_MODULUS = (1 << 61) - 1
+"""Python hashes an int as its residue by this (sys.hash_info.modulus on 64 bits)."""
+_PASSED_A_STEP, _COMPARED_A_STEP = 16, 4
+"""Keys in the way of another that are passed in a step, and those whose equal hash asks for a comparison."""
+_WORD = 64
 
 
 class Extent(NamedTuple):
@@ -52,12 +60,18 @@ def _children(run: Run, value: Any) -> Iterator[Any] | None:
     return None
 
 
-def measure(run: Run, value: Any) -> Extent:
-    """Walk `value`: a step an item and 16 bytes of text, LimitExceeded beyond `data_depth` levels."""
+def measure(run: Run, value: Any, *, keys: bool = False) -> Extent:
+    """Walk `value`: a step an item and 16 bytes of text, LimitExceeded beyond `data_depth` levels.
+
+    `keys`: those of objects in it are about to be looked up, which is paid for, too.
+    """
     children = _children(run, value)
     if children is None:
         return Extent(_leaf(run, value), 1, 0)
-    size = items = depth = 0
+    if keys and isinstance(value, _KEYED):
+        pay_for_keys(run, value)
+    items = depth = 0
+    size = 1
     stack = [children]
     while stack:
         depth = max(depth, len(stack))
@@ -72,12 +86,15 @@ def measure(run: Run, value: Any) -> Extent:
             if kind not in SCALARS:
                 children = _children(run, item)
                 if children is not None:
+                    if keys and isinstance(item, _KEYED):
+                        pay_for_keys(run, item)
+                    size += 1
                     stack.append(children)
                     break
             size += _leaf(run, item)
         else:
             stack.pop()
-    return Extent(size, items, depth)
+    return Extent(size + items, items, depth)
 
 
 def _leaf(run: Run, value: Any) -> int:
@@ -85,15 +102,56 @@ def _leaf(run: Run, value: Any) -> int:
     if isinstance(value, str):
         run.charge(len(value) >> 4)
         return utf8_size(value)
-    if isinstance(value, bytes):
-        run.charge(len(value) >> 4)
-        return len(value)
     if type(value) is Macro:
+        run.charge(len(value.name) >> 4)
         return len(value.name)
     if isinstance(value, int):
-        run.integer(value)
+        pay_for_digits(run, value)
         return value.bit_length() // 4
+    if type(value) is float:
+        run.charge(_FLOAT_STEPS)
     return 1
+
+
+def pay_for_digits(run: Run, value: int) -> None:
+    """An integer is about to be written or read in decimals, which takes as many steps as its words squared."""
+    if not -(1 << 63) <= value < 1 << 63:
+        pay_for_product(run, run.integer(value), value)
+
+
+def pay_for_product(run: Run, a: int, b: int) -> None:
+    """Two integers are about to be multiplied or divided."""
+    run.charge((1 + a.bit_length() // _WORD) * (1 + b.bit_length() // _WORD) // 16)
+
+
+def pay_for_key(run: Run, key: Any, population: int) -> None:
+    """`key` is about to be looked up among `population` keys.
+
+    Python hashes strings by a secret. Of all else a template can choose keys that stand in each other's way, up to all
+    that are there; and those that hash alike are compared.
+    """
+    if isinstance(key, str):
+        run.charge(len(key) >> 6)  # it is compared with the key that it finds
+    elif isinstance(key, tuple):
+        before = run.steps
+        measure(run, key)
+        run.charge(population * (1 + before - run.steps) // _COMPARED_A_STEP)
+    elif isinstance(key, range):
+        run.charge(population)
+    elif isinstance(key, float) or (isinstance(key, int) and not -_HASH_MODULUS < key < _HASH_MODULUS):
+        run.charge(population // _COMPARED_A_STEP)
+    else:
+        run.charge(population // _PASSED_A_STEP)
+
+
+def pay_for_keys(run: Run, of: Collection[Any]) -> None:
+    """All keys of an object, or of a view of one, are about to be looked up among as many."""
+    population = len(of)
+    every: Iterable[Any] = (key for key, _ in of) if type(of) is ItemsView else of
+    run.charge(population >> 2)
+    for key in every:
+        if type(key) is not str:
+            pay_for_key(run, key, population)
 
 
 def check_size(run: Run, size: int) -> None:
@@ -109,11 +167,14 @@ def to_text(run: Run, value: Any) -> str:
         return str(value)
     if isinstance(value, str):
         return value
-    if value is None or value is True or value is False or type(value) is float:
+    if value is None or value is True or value is False:
+        return str(value)
+    if type(value) is float:
+        run.charge(_FLOAT_STEPS)
         return str(value)
     if type(value) is int:
-        run.charge(value.bit_length() >> 6)
-        return str(run.integer(value))
+        pay_for_digits(run, value)
+        return str(value)
     check_size(run, measure(run, value).size)
     text = str(value)
     run.string(utf8_size(text))

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from jinja2 import tests as jinja
 from jinja2.filters import FILTERS as JINJA_FILTERS
-from markupsafe import Markup
 
+from jinjarun.dialects.transformers.markup import Markup
 from jinjarun.dialects.transformers.measure import measure, to_text
 from jinjarun.dialects.transformers.operators import eq, ge, gt, in_, le, lt, mod, ne
+from jinjarun.dialects.transformers.undefined import Undefined
 from jinjarun.dialects.transformers.values import Invocable
 from jinjarun.runtime.macro import Macro
 
@@ -63,6 +64,14 @@ def upper(run: Run, value: Any, /) -> bool:
     return text.isupper()
 
 
+def defined(_run: Run, value: Any, /) -> bool:
+    return not isinstance(value, Undefined)
+
+
+def undefined(_run: Run, value: Any, /) -> bool:
+    return isinstance(value, Undefined)
+
+
 def sameas(_run: Run, value: Any, /, other: Any) -> bool:
     return value is other
 
@@ -88,7 +97,7 @@ TESTS: dict[str, Test] = {
     ">=": ge,
     "boolean": _free(jinja.test_boolean),
     "callable": callable_,
-    "defined": _free(jinja.test_defined),
+    "defined": defined,
     "divisibleby": divisibleby,
     "eq": eq,
     "equalto": eq,
@@ -117,6 +126,6 @@ TESTS: dict[str, Test] = {
     "string": _free(jinja.test_string),
     "test": is_test,
     "true": _free(jinja.test_true),
-    "undefined": _free(jinja.test_undefined),
+    "undefined": undefined,
     "upper": upper,
 }

@@ -72,6 +72,9 @@ class Namespace:
         check_public(name, "a namespace")
         self.attrs[name] = value
 
+    def clear(self) -> None:
+        self.attrs.clear()
+
     def __repr__(self) -> str:
         return f"<Namespace {self.attrs!r}>"
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from jinjarun.errors import JinjarunError, quote
 from jinjarun.serving import caps
-from jinjarun.serving.caps import Look
+from jinjarun.serving.caps import UsageRender
 from jinjarun.template import Template
 from probes.rendering.renders import LLAMA_RAW, Renders
 from probes.report import Answer
@@ -35,11 +35,11 @@ class Case:
     flag: bool
     found: Judged
 
-    def look(self, messages: list[Any], variables: dict[str, Any] | None = None) -> Look:
-        return Look(self.template, messages, [], variables or {})
+    def look(self, messages: list[Any], variables: dict[str, Any] | None = None) -> UsageRender:
+        return UsageRender(self.template, messages, [], variables or {})
 
-    def calls(self, arguments: Any, calls: int = 1) -> Look:
-        return Look(self.template, caps.tool_conversation(arguments, calls), caps.TOOLS, {})
+    def calls(self, arguments: Any, calls: int = 1) -> UsageRender:
+        return UsageRender(self.template, caps.tool_conversation(arguments, calls), caps.TOOLS, {})
 
 
 def why_caps_differ(renders: Renders, name: str, flag: bool, verdicts: dict[str, Any], main: str) -> str | None:
@@ -58,7 +58,7 @@ def why_caps_differ(renders: Renders, name: str, flag: bool, verdicts: dict[str,
     return EXPLAINED[name](Case(template, flag, bare))
 
 
-def _fails(look: Look) -> str:
+def _fails(look: UsageRender) -> str:
     assert look.error is not None
     line = "" if look.error.line is None else f" (line {look.error.line})"
     return f"llama.cpp's own conversation fails: {quote(look.error.message)[:120]}{line}"

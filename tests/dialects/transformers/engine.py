@@ -9,7 +9,6 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
-from jinja2 import Undefined
 from jinja2.ext import loopcontrols
 from jinja2.sandbox import SandboxedEnvironment
 
@@ -19,6 +18,7 @@ from jinjarun.dialects.transformers.globals import GLOBALS
 from jinjarun.dialects.transformers.lookup import getattr_, getitem
 from jinjarun.dialects.transformers.measure import to_text
 from jinjarun.dialects.transformers.tests import TESTS
+from jinjarun.dialects.transformers.undefined import Undefined
 from jinjarun.dialects.transformers.values import Invocable
 from jinjarun.limits import Limits
 from jinjarun.runtime.run import Run
@@ -38,6 +38,11 @@ def new_run(limits: Limits | None = None, now: datetime | None = None) -> Run:
     return Run(limits or Limits(), now or datetime(2026, 10, 3, 12, 30, 5))
 
 
+def _undefined(reason: str = "", obj: Any = None, name: str = "", exc: Any = None) -> Undefined:
+    """As Jinja2's own code makes one."""
+    return Undefined(reason, name)
+
+
 class Engine(SandboxedEnvironment):
     """One render's worth: the run is part of it."""
 
@@ -51,6 +56,7 @@ class Engine(SandboxedEnvironment):
             extensions=[loopcontrols],
             finalize=lambda value: to_text(run, value),
         )
+        self.undefined = _undefined  # type: ignore[assignment]
         self.run = run
         self.filters = {name: self._bound(function) for name, function in FILTERS.items()}
         self.tests = {name: self._bound(function) for name, function in TESTS.items()}

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import operator
 
+import markupsafe
 import pytest
 from jinja2.runtime import str_join
 
 from jinjarun.dialects.transformers import operators
+from jinjarun.dialects.transformers.markup import Markup
 from jinjarun.dialects.transformers.measure import to_text
 from jinjarun.errors import LimitExceeded, RenderError
 from jinjarun.limits import Limits
@@ -46,19 +48,25 @@ def outcome(function, a, b):
         return None
 
 
+def theirs(value):
+    """MarkupSafe's Markup, whose operators are the law, for ours, which has none of its own."""
+    return markupsafe.Markup(value) if type(value) is Markup else value
+
+
 @pytest.mark.parametrize("ours", PYTHON, ids=lambda function: function.__name__)
 def test_as_python(ours):
     for a in VALUES:
         for b in VALUES:
             if not left_out(ours, a, b):
-                assert outcome(lambda x, y: ours(RUN, x, y), a, b) == outcome(PYTHON[ours], a, b), (a, b)
+                expected = outcome(lambda x, y: PYTHON[ours](theirs(x), theirs(y)), a, b)
+                assert outcome(lambda x, y: ours(RUN, x, y), a, b) == expected, (a, b)
 
 
 def left_out(ours, a, b):
-    """What Python itself must not try, the differences of views (below), and the formatting of bytes."""
+    """What Python itself must not try, the differences of views (below), and complex numbers."""
     if ours is operators.sub:
         return {a, b} & {"deep.items()", "deep.a.keys()"}
-    if ours is operators.mod and a == "'xyz'.encode()":
+    if ours is operators.pow_ and (a, b) == ("-7", "2.5"):
         return True
     huge = "123456789012345678901234567890"
     return huge in (a, b) and ours in (operators.mul, operators.mod, operators.pow_)

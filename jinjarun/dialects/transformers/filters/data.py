@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 _TOJSON_STEPS = 3
 """Steps of one call, besides those of what is written."""
-_PPRINT_STEPS = 8
+_SORT_STEPS = 8
+_PPRINT_STEPS = 16
 """Steps an item that is printed prettily, for each level above it."""
 
 
@@ -31,6 +32,8 @@ def tojson(  # noqa: PLR0917 - its parameters are transformers' own
     extent = measure(run, value)
     run.charge(_TOJSON_STEPS)
     size = extent.size
+    if sort_keys:
+        run.charge(extent.items * extent.items.bit_length())
     if indent is not None:
         # Written by Python code, a generator for each level.
         run.charge(8 + extent.items * (1 + extent.depth // 4))
@@ -45,9 +48,10 @@ def tojson(  # noqa: PLR0917 - its parameters are transformers' own
 
 
 def pprint_(run: Run, value: Any, /) -> str:
-    extent = measure(run, value)
+    extent = measure(run, value, keys=True)
     check_size(run, extent.size)
-    run.charge(_PPRINT_STEPS * extent.items * (1 + extent.depth) + extent.size)
+    run.charge(_PPRINT_STEPS * (1 + extent.items) * (1 + extent.depth) + extent.size)
+    run.charge(extent.items * extent.items.bit_length() * _SORT_STEPS)  # keys of objects, by functions of Python
     text = pprint.pformat(value)
     run.string(utf8_size(text))
     return text

@@ -10,6 +10,7 @@ from jinja2.exceptions import FilterArgumentError, TemplateRuntimeError
 from jinjarun.dialects.transformers.lazy import Lazy
 from jinjarun.dialects.transformers.lookup import getter
 from jinjarun.dialects.transformers.measure import measure
+from jinjarun.dialects.transformers.undefined import cut
 
 if TYPE_CHECKING:
     from jinjarun.runtime.run import Run
@@ -46,7 +47,7 @@ def mapping(filters: Mapping[str, Builtin]) -> Builtin:
         measure(run, name)
         function = filters.get(name)
         if function is None:
-            raise TemplateRuntimeError(f"No filter named {name!r}.")
+            raise TemplateRuntimeError(f"No filter named {cut(str(name))!r}.")
         return lambda item: function(run, item, *rest, **kwargs)
 
     return map_
@@ -79,7 +80,7 @@ def selecting(tests: Mapping[str, Builtin], *, keep: bool, by_attribute: bool) -
         measure(run, name)
         function = tests.get(name)
         if function is None:
-            raise TemplateRuntimeError(f"No test named {name!r}.")
+            raise TemplateRuntimeError(f"No test named {cut(str(name))!r}.")
         return lambda item: function(run, item, *rest, **kwargs)
 
     return select

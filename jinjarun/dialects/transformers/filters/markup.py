@@ -6,17 +6,14 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from jinja2 import Undefined
 from jinja2.exceptions import FilterArgumentError
 from jinja2.utils import url_quote
 from jinja2.utils import urlize as link_urls
-from markupsafe import Markup
-from markupsafe import escape as escape_html
 
 from jinjarun.dialects.transformers.iteration import collect, refuse
+from jinjarun.dialects.transformers.markup import Markup, escaped, markup_size, stripped_of_tags
 from jinjarun.dialects.transformers.measure import soft_text, to_text
-from jinjarun.dialects.transformers.methods import strings
-from jinjarun.dialects.transformers.operators import markup_size
+from jinjarun.dialects.transformers.undefined import Undefined, cut
 from jinjarun.limits import utf8_size
 
 if TYPE_CHECKING:
@@ -24,16 +21,19 @@ if TYPE_CHECKING:
 
 _NOT_IN_ATTRIBUTE_NAMES = re.compile(r"[ \t\n\r\f\v/>=]")
 _SCHEME = re.compile(r"[\w.+-]{2,}:/{0,2}")
-_PAIR_STEPS = 4
+_PAIR_STEPS = 8
 """Steps to write a key with its value, besides those of their characters."""
-_LINK_STEPS = 4
-"""Steps a character of text in which links are looked for."""
+_LINK_STEPS, _WORD_STEPS = 4, 16
+"""Steps for a character, and for a word, of text in which links are looked for."""
+_PAIRS_A_STEP = 32
+"""Pairs of a word's characters that are tried in a step."""
+_READ_A_STEP = 16
 
 
 def escape(run: Run, value: Any, /) -> Markup:
     text = soft_text(run, value)
     run.string(markup_size(text))
-    return escape_html(text)
+    return escaped(text)
 
 
 def forceescape(run: Run, value: Any, /) -> Markup:
@@ -47,7 +47,7 @@ def safe(run: Run, value: Any, /) -> Markup:
 
 
 def striptags(run: Run, value: Any, /) -> str:
-    return strings.striptags(run, safe(run, to_text(run, value)))
+    return stripped_of_tags(run, to_text(run, value))
 
 
 def xmlattr(run: Run, value: Any, /, autospace: Any = True) -> str:
@@ -60,8 +60,11 @@ def xmlattr(run: Run, value: Any, /, autospace: Any = True) -> str:
     for key, item in value.items():
         if item is None or isinstance(item, Undefined):
             continue
+        if not isinstance(key, str):
+            raise TypeError(f"an attribute name is a string, not {type(key).__name__}")
+        run.charge(len(key) // _READ_A_STEP)
         if _NOT_IN_ATTRIBUTE_NAMES.search(key) is not None:
-            raise ValueError(f"invalid character in attribute name: {key!r}")
+            raise ValueError(f"invalid character in attribute name: {cut(key)!r}")
         written.append(f'{escape(run, key)}="{escape(run, item)}"')
     text = " ".join(written)
     run.string(utf8_size(text))
@@ -84,9 +87,11 @@ def urlencode(run: Run, value: Any, /) -> str:
 
 
 def _quoted(run: Run, value: Any, *, for_qs: bool) -> str:
-    text = value if isinstance(value, bytes) else to_text(run, value)
-    run.string(3 * (len(text) if isinstance(text, bytes) else utf8_size(text)))
-    return url_quote(text, for_qs=for_qs)
+    text = to_text(run, value)
+    size = utf8_size(text)
+    run.charge(size)
+    run.string(3 * size)
+    return url_quote(str(text), for_qs=for_qs)
 
 
 def urlize(  # noqa: PLR0917 - its parameters are Jinja2's own
@@ -100,22 +105,34 @@ def urlize(  # noqa: PLR0917 - its parameters are Jinja2's own
     extra_schemes: Any = None,
 ) -> str:
     """URLs and mail addresses in the text as HTML links."""
-    relations = {*(rel or "").split(), "noopener", *(["nofollow"] if nofollow else [])}
+    relations = {"noopener", *(["nofollow"] if nofollow else [])}
+    if rel:
+        if not isinstance(rel, str):
+            refuse(rel, "a string")
+        run.charge(len(rel))
+        relations.update(rel.split())
     schemes = [] if extra_schemes is None else collect(run, extra_schemes)
     for scheme in schemes:
+        if not isinstance(scheme, str):
+            refuse(scheme, "a string")
+        run.charge(1 + len(scheme) // _READ_A_STEP)
         if _SCHEME.fullmatch(scheme) is None:
-            raise FilterArgumentError(f"{scheme!r} is not a valid URI scheme prefix.")
+            raise FilterArgumentError(f"{cut(scheme)!r} is not a valid URI scheme prefix.")
     text = soft_text(run, value)
     run.charge(_LINK_STEPS * len(text))
-    words = text.split()
-    # A long word may be searched again from each of its characters.
-    longest = max(map(len, words), default=0)
+    grown = markup_size(text)
+    run.string(grown)
+    html = str(escaped(text))
+    words = html.split()
+    # What trails a word is sought from each of its characters.
+    run.charge(sum(len(word) ** 2 for word in words) // _PAIRS_A_STEP)
     attributes = markup_size(" ".join(relations)) + (markup_size(target) if isinstance(target, str) else 0)
     count = len(words) + 1
-    run.charge(count * (8 + len(schemes)) + (longest * longest >> 7))
-    run.string(3 * markup_size(text) + count * (attributes + 40 if "." in text or ":" in text or "@" in text else 0))
+    run.charge(count * (_WORD_STEPS + sum(1 + len(scheme) // _READ_A_STEP for scheme in schemes)))
+    links = sum(any(map(word.__contains__, ".:@")) for word in words)
+    run.string(3 * grown + links * (attributes + 40))
     return link_urls(
-        text,
+        Markup(html),
         trim_url_limit=trim_url_limit,
         rel=" ".join(sorted(relations)),
         target=target,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import filters as jinja
 from jinja2.exceptions import FilterArgumentError
 
+from jinjarun.dialects.transformers.measure import pay_for_digits, pay_for_product
 from jinjarun.dialects.transformers.operators import mul, pow_, truediv
 
 if TYPE_CHECKING:
@@ -15,9 +16,15 @@ if TYPE_CHECKING:
 
 _INT_DIGITS = 4300
 """Digits beyond which Python refuses to read a decimal int (sys.int_info.default_max_str_digits)."""
+_READ_A_STEP = 8
+"""Digits that are read in a step."""
+_BITS_A_DIGIT = 3
+"""Of a decimal number, at the least."""
 
 
-def absolute(_run: Run, value: Any, /) -> Any:
+def absolute(run: Run, value: Any, /) -> Any:
+    if isinstance(value, int):
+        pay_for_product(run, value, 1)
     return abs(value)
 
 
@@ -33,17 +40,20 @@ def int_(run: Run, value: Any, /, default: Any = 0, base: Any = 10) -> Any:
 
 
 def _int(run: Run, value: Any, base: Any) -> int:
-    if not isinstance(value, (str, bytes)):
+    if not isinstance(value, str):
         return int(value)
-    run.charge(len(value) >> 4)
-    if len(value.strip()) > _INT_DIGITS and base not in (2, 4, 8, 16, 32):
-        raise ValueError("too many digits")
-    return int(value, base) if isinstance(value, str) else int(value)
+    digits = len(value.strip())
+    run.charge(len(value) // _READ_A_STEP)
+    if base not in (2, 4, 8, 16, 32):
+        if digits > _INT_DIGITS:
+            raise ValueError("too many digits")
+        run.charge((digits // 20) ** 2 // 16)
+    return int(value, base)
 
 
 def float_(run: Run, value: Any, /, default: Any = 0.0) -> Any:
-    if isinstance(value, (str, bytes)):
-        run.charge(len(value) >> 4)
+    if isinstance(value, str):
+        run.charge(len(value) // _READ_A_STEP)
     try:
         return float(value)
     except (TypeError, ValueError):
@@ -54,8 +64,10 @@ def round_(run: Run, value: Any, /, precision: Any = 0, method: Any = "common") 
     if method not in ("common", "ceil", "floor"):
         raise FilterArgumentError("method must be common, ceil or floor")
     if method == "common":
-        if isinstance(value, int) and isinstance(precision, int) and -precision > run.limits.integer_bits:
-            return 0
+        if isinstance(value, int) and isinstance(precision, int) and precision < 0:
+            if -precision > 1 + value.bit_length() // _BITS_A_DIGIT:
+                return 0
+            pay_for_digits(run, value)
         return round(value, precision)
     scale = pow_(run, 10, precision)
     scaled = mul(run, value, scale)
@@ -63,6 +75,8 @@ def round_(run: Run, value: Any, /, precision: Any = 0, method: Any = "common") 
 
 
 def filesizeformat(run: Run, value: Any, /, binary: Any = False) -> str:
-    if isinstance(value, (str, bytes)):
-        run.charge(len(value) >> 4)
+    if isinstance(value, str):
+        run.charge(len(value) // _READ_A_STEP)
+    elif isinstance(value, int):
+        pay_for_digits(run, value)
     return jinja.do_filesizeformat(value, binary)

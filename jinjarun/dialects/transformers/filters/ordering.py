@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import groupby as runs
 from typing import TYPE_CHECKING, Any
 
-from jinja2 import Undefined
 from jinja2.exceptions import FilterArgumentError
 
-from jinjarun.dialects.transformers.iteration import check_key, collect, refuse
+from jinjarun.dialects.transformers.iteration import collect, refuse
 from jinjarun.dialects.transformers.lazy import Lazy
 from jinjarun.dialects.transformers.lookup import getter, multi_getter
-from jinjarun.dialects.transformers.measure import SCALARS, measure
+from jinjarun.dialects.transformers.measure import SCALARS, measure, pay_for_key
 from jinjarun.dialects.transformers.methods import strings
+from jinjarun.dialects.transformers.operators import eq
+from jinjarun.dialects.transformers.undefined import Undefined
 from jinjarun.dialects.transformers.values import GroupTuple
 
 if TYPE_CHECKING:
     from jinjarun.runtime.run import Run
+
+
+_ITEM_STEPS, _GROUP_STEPS = 2, 4
 
 
 def _folding(run: Run, case_sensitive: Any) -> Callable[[Any], Any] | None:
@@ -37,22 +40,23 @@ def _keys(run: Run, items: list[Any], get: Callable[[Any], Any]) -> list[Any]:
         key = get(item)
         if type(key) not in SCALARS or isinstance(key, str):
             before = run.steps
-            measure(run, key)
+            measure(run, key, keys=True)
             run.charge((before - run.steps) * rounds)
         keys.append(key)
     return keys
 
 
-def _sorted(run: Run, items: list[Any], get: Callable[[Any], Any], reverse: Any = False) -> list[Any]:
-    keys = _keys(run, items, get)
-    return [items[place] for place in sorted(range(len(items)), key=keys.__getitem__, reverse=reverse)]
+def _order(keys: list[Any], reverse: Any = False) -> list[int]:
+    """The places of the keys in their order."""
+    return sorted(range(len(keys)), key=keys.__getitem__, reverse=reverse)
 
 
 def sort(
     run: Run, value: Any, /, reverse: Any = False, case_sensitive: Any = False, attribute: Any = None
 ) -> list[Any]:
     get = multi_getter(run, attribute, finish=_folding(run, case_sensitive))
-    return _sorted(run, collect(run, value), get, reverse)
+    items = collect(run, value)
+    return [items[place] for place in _order(_keys(run, items, get), reverse)]
 
 
 def dictsort(run: Run, value: Any, /, case_sensitive: Any = False, by: Any = "key", reverse: Any = False) -> list[Any]:
@@ -63,7 +67,8 @@ def dictsort(run: Run, value: Any, /, case_sensitive: Any = False, by: Any = "ke
     position = 0 if by == "key" else 1
     fold = _folding(run, case_sensitive)
     items = collect(run, value.items())
-    return _sorted(run, items, lambda pair: fold(pair[position]) if fold else pair[position], reverse)
+    keys = _keys(run, items, lambda pair: fold(pair[position]) if fold else pair[position])
+    return [items[place] for place in _order(keys, reverse)]
 
 
 def groupby(
@@ -71,12 +76,17 @@ def groupby(
 ) -> list[GroupTuple]:
     """Groups of the items with equal keys, in the order of the keys."""
     get = getter(run, attribute, default=default, finish=_folding(run, case_sensitive))
-    items = _sorted(run, collect(run, value), get)
-    groups = [(key, list(group)) for key, group in runs(items, get)]
-    if case_sensitive:
-        return [GroupTuple(key, group) for key, group in groups]
-    get = getter(run, attribute, default=default)
-    return [GroupTuple(get(group[0]), group) for _, group in groups]
+    as_written = get if case_sensitive else getter(run, attribute, default=default)
+    items = collect(run, value)
+    keys = _keys(run, items, get)
+    groups: list[tuple[Any, list[Any]]] = []
+    for place in _order(keys):
+        run.charge(_ITEM_STEPS)
+        if not groups or not (groups[-1][0] is keys[place] or eq(run, groups[-1][0], keys[place])):
+            run.charge(_GROUP_STEPS)
+            groups.append((keys[place], []))
+        groups[-1][1].append(items[place])
+    return [GroupTuple(as_written(group[0]), group) for _, group in groups]
 
 
 def _extreme(choose: Callable[..., Any], run: Run, value: Any, case_sensitive: Any, attribute: Any) -> Any:
@@ -106,7 +116,7 @@ def _unique(run: Run, value: Any, case_sensitive: Any, attribute: Any) -> Iterat
     for item in value:
         run.charge(2)
         key = get(item)
-        check_key(run, key, len(seen))
+        pay_for_key(run, key, len(seen))
         if key not in seen:
             seen.add(key)
             yield item

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from jinja2 import Undefined
 from jinja2.exceptions import FilterArgumentError
 
 from jinjarun.dialects.transformers.iteration import collect
 from jinjarun.dialects.transformers.lazy import Lazy, metered
 from jinjarun.dialects.transformers.lookup import MISSING, attribute, getter
+from jinjarun.dialects.transformers.markup import alike
 from jinjarun.dialects.transformers.measure import ItemsView, KeysView, ValuesView
 from jinjarun.dialects.transformers.operators import add
-from jinjarun.dialects.transformers.origins import rebuilt
+from jinjarun.dialects.transformers.undefined import Undefined
 from jinjarun.errors import RenderError
 from jinjarun.limits import utf8_size
 
@@ -41,8 +41,9 @@ def attr(run: Run, value: Any, /, name: Any) -> Any:
     """The attribute, never the item, of that name."""
     if not isinstance(name, str):
         raise TypeError("attribute name must be string")
+    run.charge(len(name) >> 6)
     found = attribute(run, value, name)
-    return Undefined(obj=value, name=name) if found is MISSING else found
+    return Undefined(name=name, kind=type(value)) if found is MISSING else found
 
 
 def length(_run: Run, value: Any, /) -> int:
@@ -85,7 +86,7 @@ def reverse(run: Run, value: Any, /) -> Any:
     """A string backwards, or an iterator over the items from the last; a list where there is no going backwards."""
     if isinstance(value, str):
         run.string(utf8_size(value))
-        return rebuilt(value[::-1], value)
+        return alike(value[::-1], value)
     try:
         backwards = reversed(value)
     except TypeError:
@@ -136,7 +137,7 @@ def _slice(run: Run, value: Any, slices: Any, fill_with: Any) -> Iterator[list[A
 
 
 def sum_(run: Run, value: Any, /, attribute: Any = None, start: Any = 0) -> Any:
-    if isinstance(start, (str, bytes)):
+    if isinstance(start, str):
         raise TypeError("sum() can't sum strings")
     get = None if attribute is None else getter(run, attribute)
     numbers = collect(run, value)

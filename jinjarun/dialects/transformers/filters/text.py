@@ -6,15 +6,15 @@ import re
 import textwrap
 from typing import TYPE_CHECKING, Any
 
-from jinja2 import filters as jinja
 from jinja2.exceptions import FilterArgumentError
-from markupsafe import Markup
 
 from jinjarun.dialects.transformers.formatting import percent_format
 from jinjarun.dialects.transformers.iteration import collect, refuse
-from jinjarun.dialects.transformers.lookup import getter
+from jinjarun.dialects.transformers.lookup import getter, subscript
+from jinjarun.dialects.transformers.markup import alike
 from jinjarun.dialects.transformers.measure import check_size, soft_text, to_text
 from jinjarun.dialects.transformers.methods import strings
+from jinjarun.dialects.transformers.operators import add
 from jinjarun.dialects.transformers.origins import rebuilt
 from jinjarun.limits import utf8_size
 from jinjarun.runtime.text import Text, join, map_parts
@@ -23,9 +23,12 @@ if TYPE_CHECKING:
     from jinjarun.runtime.run import Run
 
 _WORD = re.compile(r"\w+")
+_SEPARATORS = re.compile(r"([-\s({\[<]+)")
+"""What stands before a word that `title` begins with a capital."""
 _CHUNK = re.compile(r"\s+|\S+")
-_WRAP_STEPS = 16
-"""Steps to wrap any line, besides one a character."""
+_WRAP_STEPS = 32
+"""Steps to wrap any line, besides those of its characters."""
+_LINE_STEPS = _CHAR_STEPS = 2
 _TRUNCATE_LEEWAY = 5
 """Jinja2's policy `truncate.leeway`."""
 
@@ -44,10 +47,14 @@ def upper(run: Run, value: Any, /) -> str:
 
 def title(run: Run, value: Any, /) -> str:
     text = soft_text(run, value)
-    run.charge((len(text) >> 3) + 2 * sum(map(text.count, "- \t\n({[<")))
-    result = map_parts(run, jinja.do_title, text)
+    run.charge(_CHAR_STEPS * len(text))  # of which each may begin a word
+    result = map_parts(run, _titled, text)
     check_size(run, utf8_size(result))
     return result
+
+
+def _titled(text: str) -> str:
+    return "".join([word[:1].upper() + word[1:].lower() for word in _SEPARATORS.split(text)])
 
 
 def trim(run: Run, value: Any, /, chars: Any = None) -> str:
@@ -78,32 +85,36 @@ def indent(run: Run, value: Any, /, width: Any = 4, first: Any = False, blank: A
     """Every line but the first (unless `first`) and blank ones (unless `blank`) moved right; ends lines with a \\n."""
     if not isinstance(value, str):
         refuse(value, "a string")
-    columns = width if isinstance(width, (int, str)) else " " * width
-    margin_size = utf8_size(columns) if isinstance(columns, str) else max(columns, 0)
-    ended = value + "\n"
-    lines = strings.splitlines(run, ended)
-    run.charge(2 + len(lines))
-    run.string(utf8_size(ended) + margin_size * len(lines))
-    margin = columns if isinstance(columns, str) else " " * columns
-    if isinstance(value, Markup):
-        margin = Markup(margin)
+    if not isinstance(width, (int, str)):
+        raise TypeError(f"an indent is a number or a string, not {type(width).__name__}")
+    margin_size = utf8_size(width) if isinstance(width, str) else max(width, 0)
+    lines = strings.splitlines(run, str(value) + "\n")
+    run.charge(2 + _LINE_STEPS * len(lines))
+    run.string(utf8_size(value) + margin_size * len(lines))
+    margin = str(width) if isinstance(width, str) else " " * width
     moved = [margin + line if number and (line or blank) else line for number, line in enumerate(lines)]
     if first:
         moved[0] = margin + moved[0]
-    joined = "\n".join(moved)
-    return Markup(joined) if isinstance(value, Markup) else rebuilt(joined, value)
+    return alike("\n".join(moved), value)  # type: ignore[no-any-return]
 
 
 def truncate(  # noqa: PLR0917 - its parameters are Jinja2's own
     run: Run, value: Any, /, length: Any = 255, killwords: Any = False, end: Any = "...", leeway: Any = None
 ) -> Any:
-    if isinstance(value, str):
-        run.string(utf8_size(value) + (utf8_size(end) if isinstance(end, str) else 0))
-    elif isinstance(value, (list, tuple)):
-        run.items(len(value) + (len(end) if isinstance(end, (list, tuple)) else 0))
-    environment: Any = None  # read only for a leeway that is not given
-    leeway = _TRUNCATE_LEEWAY if leeway is None else leeway
-    return rebuilt(jinja.do_truncate(environment, value, length, killwords, end, leeway), value)
+    """At most `length` items of `value`, of which the last are `end`; up to `leeway` more stay as they are."""
+    if leeway is None:
+        leeway = _TRUNCATE_LEEWAY
+    if length < len(end) or leeway < 0:
+        raise FilterArgumentError("truncate expects a length of at least its end's, and no negative leeway")
+    if len(value) <= length + leeway:
+        return value
+    kept = subscript(run, value, slice(None, length - len(end)))
+    if not killwords:
+        if not isinstance(kept, str):
+            refuse(kept, "a string")
+        kept = strings.STR["rsplit"](run, kept, " ", 1)[0]
+    made = add(run, kept, end)
+    return rebuilt(str(made), value) if type(value) is Text else made
 
 
 def wordcount(run: Run, value: Any, /) -> int:
@@ -132,10 +143,12 @@ def wordwrap(  # noqa: PLR0917 - its parameters are Jinja2's own
         refuse(value, "a string")
     wrapped: list[str] = []
     for line in strings.splitlines(run, value):
-        run.charge(_WRAP_STEPS + len(line))
+        if not isinstance(width, int):
+            raise TypeError(f"a width is an integer, not {type(width).__name__}")  # by a NaN Python never ends
+        run.charge(_WRAP_STEPS + 2 * len(line))
         longest = max((len(chunk[0]) for chunk in _CHUNK.finditer(line)), default=0)
         # A long word, or space, is cut piece by piece, and each cut copies what is left.
-        run.charge(longest * longest // max(width, 1) >> 6 if isinstance(width, int) else 0)
+        run.charge(longest * longest // max(width, 1) >> 6)
         pieces = textwrap.wrap(
             line,
             width=width,
@@ -145,7 +158,7 @@ def wordwrap(  # noqa: PLR0917 - its parameters are Jinja2's own
             break_on_hyphens=break_on_hyphens,
         )
         wrapped.append(strings.str_join(run, wrapstring, pieces))
-    return rebuilt(strings.str_join(run, wrapstring, wrapped), value)  # type: ignore[no-any-return]
+    return rebuilt(str(strings.str_join(run, wrapstring, wrapped)), value)  # type: ignore[no-any-return]
 
 
 def join_(run: Run, value: Any, /, d: Any = "", attribute: Any = None) -> str:

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from jinja2.runtime import LoopContext
-from markupsafe import Markup
-
+from jinjarun.dialects.transformers.loop import Loop
+from jinjarun.dialects.transformers.markup import Markup
 from jinjarun.dialects.transformers.measure import ItemsView, KeysView
 from jinjarun.dialects.transformers.methods import containers, numbers, objects, strings
 from jinjarun.dialects.transformers.values import Cycler
@@ -18,17 +17,15 @@ from jinjarun.dialects.transformers.values import Cycler
 METHODS: dict[type, dict[str, Callable[..., Any]]] = {
     str: strings.STR,
     Markup: strings.MARKUP,
-    bytes: strings.BYTES,
     int: numbers.INT,
     float: numbers.FLOAT,
-    complex: numbers.COMPLEX,
     list: containers.LIST,
     tuple: containers.TUPLE,
     dict: containers.DICT,
     KeysView: containers.VIEW,
     ItemsView: containers.VIEW,
     range: containers.RANGE,
-    LoopContext: objects.LOOP,
+    Loop: objects.LOOP,
     Cycler: objects.CYCLER,
 }
 

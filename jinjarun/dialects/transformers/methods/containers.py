@@ -6,7 +6,8 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from jinjarun.dialects.transformers.iteration import check_key, collect, keys_from
+from jinjarun.dialects.transformers.iteration import collect, copied, keys_from
+from jinjarun.dialects.transformers.measure import pay_for_key
 from jinjarun.dialects.transformers.operators import eq, in_
 
 if TYPE_CHECKING:
@@ -14,14 +15,19 @@ if TYPE_CHECKING:
 
 Method = Callable[..., Any]
 
+_ITEM_STEPS = 2
+"""Steps to compare an item, besides that to visit it."""
+
 
 def count(run: Run, receiver: Any, value: Any, /) -> int:
     run.items(len(receiver))
+    run.charge(_ITEM_STEPS * len(receiver))
     return sum(item is value or eq(run, item, value) for item in receiver)
 
 
 def index(run: Run, receiver: Any, value: Any, start: int = 0, stop: int = sys.maxsize, /) -> int:
     run.items(len(receiver))
+    run.charge(_ITEM_STEPS * len(receiver))
     for place in range(*slice(start, stop).indices(len(receiver))):
         if receiver[place] is value or eq(run, receiver[place], value):
             return place
@@ -33,12 +39,14 @@ def range_index(run: Run, receiver: range, value: Any, /) -> int:
 
 
 def copy(run: Run, receiver: Any, /) -> Any:
+    if isinstance(receiver, dict):
+        return copied(run, receiver)
     run.items(len(receiver))
     return receiver.copy()
 
 
 def get(run: Run, receiver: dict[Any, Any], key: Any, default: Any = None, /) -> Any:
-    check_key(run, key, len(receiver))
+    pay_for_key(run, key, len(receiver))
     return receiver.get(key, default)
 
 
@@ -59,7 +67,9 @@ def fromkeys(run: Run, _receiver: dict[Any, Any], /, iterable: Any, value: Any =
 
 
 def isdisjoint(run: Run, receiver: Any, other: Any, /) -> bool:
-    return not any(in_(run, item, receiver) for item in collect(run, other))
+    items = collect(run, other)
+    run.charge(_ITEM_STEPS * len(items))
+    return not any(in_(run, item, receiver) for item in items)
 
 
 LIST: dict[str, Method] = {"copy": copy, "count": count, "index": index}

@@ -1,9 +1,11 @@
-"""Methods of int (and bool), float and complex."""
+"""Methods of int (and bool) and float."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from jinjarun.errors import RenderError
 
 if TYPE_CHECKING:
     from jinjarun.runtime.run import Run
@@ -21,29 +23,21 @@ def _plain(kind: type, name: str) -> Method:
     return method
 
 
-def to_bytes(run: Run, receiver: int, /, length: Any = 1, byteorder: Any = "big", *, signed: Any = False) -> bytes:
-    run.string(length if isinstance(length, int) and length > 0 else 0)
-    return int.to_bytes(receiver, length, byteorder, signed=signed)
-
-
-def from_bytes(run: Run, receiver: int, /, data: Any, byteorder: Any = "big", *, signed: Any = False) -> int:
-    if isinstance(data, bytes) and len(data) * 8 > run.limits.integer_bits:
-        raise run.exceeded("integer_bits")
-    return run.integer(type(receiver).from_bytes(data, byteorder, signed=signed))
-
-
 def fromhex(run: Run, _receiver: float, /, text: Any) -> float:
-    run.charge(len(text) >> 4 if isinstance(text, str) else 0)
+    run.charge(len(text) >> 3 if isinstance(text, str) else 0)
     return float.fromhex(text)
+
+
+def no_bytes(_run: Run, _receiver: int, /, *_: Any, **__: Any) -> NoReturn:
+    raise RenderError("bytes are not offered: no chat template needs them")
 
 
 INT: dict[str, Method] = {
     **{name: _plain(int, name) for name in ("as_integer_ratio", "bit_count", "bit_length", "conjugate")},
-    "from_bytes": from_bytes,
-    "to_bytes": to_bytes,
+    "from_bytes": no_bytes,
+    "to_bytes": no_bytes,
 }
 FLOAT: dict[str, Method] = {
     **{name: _plain(float, name) for name in ("as_integer_ratio", "conjugate", "hex", "is_integer")},
     "fromhex": fromhex,
 }
-COMPLEX: dict[str, Method] = {"conjugate": _plain(complex, "conjugate")}

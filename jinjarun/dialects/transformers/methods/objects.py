@@ -8,20 +8,19 @@ from typing import TYPE_CHECKING, Any
 from jinjarun.dialects.transformers.measure import measure
 
 if TYPE_CHECKING:
-    from jinja2.runtime import LoopContext
-
+    from jinjarun.dialects.transformers.loop import Loop
     from jinjarun.dialects.transformers.values import Cycler
     from jinjarun.runtime.run import Run
 
 Method = Callable[..., Any]
 
 
-def loop_cycle(_run: Run, loop: LoopContext, /, *values: Any) -> Any:
+def loop_cycle(_run: Run, loop: Loop, /, *values: Any) -> Any:
     return loop.cycle(*values)
 
 
-def loop_changed(run: Run, loop: LoopContext, /, *values: Any) -> bool:
-    measure(run, values)
+def loop_changed(run: Run, loop: Loop, /, *values: Any) -> bool:
+    measure(run, values, keys=True)
     return loop.changed(*values)
 
 

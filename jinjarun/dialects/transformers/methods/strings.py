@@ -1,16 +1,17 @@
-"""Methods of str (and of Markup, whose own versions escape). `format` is a matter of `lookup`."""
+"""Methods of str. Those of Markup are the same: they give Markup, and escape what is put into it.
+
+`format` is a matter of `lookup`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
-
-from markupsafe import Markup
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from jinjarun.dialects.transformers.iteration import collect
-from jinjarun.dialects.transformers.measure import check_size, measure, soft_text
-from jinjarun.dialects.transformers.operators import markup_size
-from jinjarun.dialects.transformers.origins import rebuilt
+from jinjarun.dialects.transformers.markup import Markup, alike, escaped, markup_size, stripped_of_tags, unescaped
+from jinjarun.dialects.transformers.measure import check_size, measure, pay_for_key, soft_text
+from jinjarun.dialects.transformers.searching import pay_for_search
 from jinjarun.errors import RenderError
 from jinjarun.limits import utf8_size
 from jinjarun.runtime.text import Text, join, map_parts
@@ -21,77 +22,103 @@ if TYPE_CHECKING:
 Method = Callable[..., Any]
 
 _LINE_ENDS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
-_CODECS = frozenset({"utf8", "u8", "ascii", "latin1", "iso88591", "utf16", "utf16le", "utf16be", "utf32"})
-"""Codecs that work in linear time, their names without `-`, `_` and case."""
-_ERROR_HANDLERS = frozenset({"strict", "ignore", "replace", "xmlcharrefreplace", "backslashreplace"})
-_ENCODED_GROWTH = 10
-"""Bytes that the widest handler writes for a character (`&#1114111;`, `\\\\U0010ffff`)."""
+_LONGEST_CASE = 3
+"""Characters that one may become in another case."""
+_MATCH_STEPS = 2
+"""Steps for each place where a replaced string is found."""
+_CHAR_STEPS = 4
+"""Steps to translate a character."""
+_PART_STEPS = 2
+"""Steps for a part that is Markup or knows its origin: an object and two tuples."""
 
 
-def size_of(text: Any) -> int:
-    """Bytes of a str or bytes."""
-    return len(text) if isinstance(text, bytes) else utf8_size(text)
+def reading(name: str) -> Method:
+    """A method that reads its receiver once and answers with a truth."""
+    function = getattr(str, name)
 
-
-def scanning(name: str) -> Method:
-    """A method that reads its receiver and answers with a number or a truth."""
-
-    def method(run: Run, receiver: Any, /, *args: Any, **kwargs: Any) -> Any:
+    def method(run: Run, receiver: str, /) -> Any:
         run.charge(len(receiver) >> 4)
-        if args and isinstance(args[0], tuple):
-            measure(run, args[0])
-        return getattr(receiver, name)(*args, **kwargs)
+        return function(receiver)
 
     return method
 
 
-def rewriting(name: str) -> Method:
-    """A method whose answer is about as long as its receiver, or parts of it."""
+def ending(name: str) -> Method:
+    """`startswith` or `endswith`, with a string or a tuple of them."""
+    function = getattr(str, name)
 
-    def method(run: Run, receiver: Any, /, *args: Any, **kwargs: Any) -> Any:
-        run.string(size_of(receiver))
-        result = getattr(receiver, name)(*args, **kwargs)
-        if isinstance(result, str):
-            check_size(run, utf8_size(result))
-        return rebuilt(result, receiver)
+    def method(run: Run, receiver: str, sought: Any, /, *bounds: Any) -> Any:
+        run.charge(len(receiver) >> 8)
+        measure(run, sought)
+        return function(receiver, sought, *bounds)
 
     return method
 
 
-def backwards(method: Method) -> Method:
-    """A method that searches from the right, which Python does in as many steps as both lengths multiplied."""
+def searching(name: str, *, backwards: bool = False) -> Method:
+    """A method that looks for a string and answers with a number."""
+    function = getattr(str, name)
 
-    def searching(run: Run, receiver: Any, /, *args: Any, **kwargs: Any) -> Any:
-        texts = (len(arg) for arg in (*args, *kwargs.values()) if isinstance(arg, (str, bytes)))
-        run.charge(len(receiver) * max(texts, default=0) >> 10)
-        return method(run, receiver, *args, **kwargs)
+    def method(run: Run, receiver: str, sought: Any, /, *bounds: Any) -> Any:
+        pay_for_search(run, receiver, sought, backwards=backwards)
+        return function(receiver, sought, *bounds)
 
-    return searching
+    return method
+
+
+def parting(name: str, *, backwards: bool = False) -> Method:
+    """`partition` or `rpartition`."""
+    function = getattr(str, name)
+
+    def method(run: Run, receiver: str, sep: Any, /) -> Any:
+        pay_for_search(run, receiver, sep, backwards=backwards)
+        run.string(utf8_size(receiver))
+        return alike(function(receiver, sep), receiver)
+
+    return method
+
+
+def without(name: str) -> Method:
+    """`removeprefix` or `removesuffix`."""
+    function = getattr(str, name)
+
+    def method(run: Run, receiver: str, end: Any, /) -> Any:
+        run.string(utf8_size(receiver))
+        return alike(function(receiver, end), receiver)
+
+    return method
 
 
 def changing_case(name: str) -> Method:
     """A method that changes the case of each part by itself."""
+    function = getattr(str, name)
 
-    def method(run: Run, receiver: Any, /, *args: Any, **kwargs: Any) -> Any:
-        run.string(size_of(receiver))
-        result = map_parts(run, lambda text: getattr(text, name)(*args, **kwargs), receiver)
-        check_size(run, size_of(result))
-        return result
+    def method(run: Run, receiver: str, /) -> Any:
+        size = utf8_size(receiver)
+        run.string(size)
+        if size != len(receiver):  # beyond ASCII, case is looked up
+            run.charge(len(receiver) >> 3)
+            if size * _LONGEST_CASE > run.limits.string_bytes:
+                run.charge(size >> 3)
+        result = map_parts(run, function, receiver)
+        check_size(run, utf8_size(result))
+        return Markup(result) if type(receiver) is Markup else result
 
     return method
 
 
 def stripping(name: str) -> Method:
     """`strip`, `lstrip` or `rstrip`."""
+    function = getattr(str, name)
 
-    def method(run: Run, receiver: Any, chars: Any = None, /) -> Any:
-        run.string(size_of(receiver))
-        if isinstance(chars, (str, bytes)):
+    def method(run: Run, receiver: str, chars: Any = None, /) -> Any:
+        run.string(utf8_size(receiver))
+        if isinstance(chars, str):
             run.charge(len(receiver) * len(chars) >> 8)
         if type(receiver) is Text:
             run.charge(len(receiver.parts))
             return stripped(receiver, chars, left=name != "rstrip", right=name != "lstrip")
-        return getattr(receiver, name)(chars)
+        return alike(function(receiver, chars), receiver)
 
     return method
 
@@ -110,168 +137,159 @@ def stripped(text: Text, chars: str | None, *, left: bool, right: bool) -> str:
     return Text.joined(parts)
 
 
-def _split(name: str) -> Method:
-    def method(run: Run, receiver: Any, /, sep: Any = None, maxsplit: Any = -1) -> Any:
-        run.string(size_of(receiver))
-        if not isinstance(maxsplit, int) or 0 <= maxsplit < run.limits.items:
-            parts = getattr(receiver, name)(sep, maxsplit)
-        else:
-            parts = getattr(receiver, name)(sep, run.limits.items)
-        run.items(len(parts))
-        return rebuilt(parts, receiver)
+def splitting(name: str, *, backwards: bool = False) -> Method:
+    """`split` or `rsplit`."""
+    function = getattr(str, name)
+
+    def method(run: Run, receiver: str, /, sep: Any = None, maxsplit: Any = -1) -> Any:
+        pay_for_search(run, receiver, sep, backwards=backwards)
+        run.string(utf8_size(receiver))
+        if isinstance(maxsplit, int) and not 0 <= maxsplit < run.limits.items:
+            maxsplit = run.limits.items
+        return made_of(run, function(receiver, sep, maxsplit), receiver)
 
     return method
 
 
-def splitlines(run: Run, receiver: Any, /, keepends: Any = False) -> Any:
-    run.string(size_of(receiver))
-    ends = _LINE_ENDS.encode("latin-1", "ignore") if isinstance(receiver, bytes) else _LINE_ENDS
-    run.items(1 + sum(receiver.count(ends[i : i + 1]) for i in range(len(ends))))
-    return rebuilt(receiver.splitlines(keepends), receiver)
+def made_of(run: Run, parts: list[str], source: str) -> list[str]:
+    """`parts`, of which `source` was made, paid for, with its origin."""
+    run.items(len(parts))
+    if type(source) is not str:
+        run.charge(_PART_STEPS * len(parts))
+    return alike(parts, source)  # type: ignore[no-any-return]
 
 
-def replace(run: Run, receiver: Any, old: Any, new: Any, count: Any = -1, /) -> Any:
+def splitlines(run: Run, receiver: str, /, keepends: Any = False) -> Any:
+    run.string(utf8_size(receiver))
+    run.items(1 + sum(map(receiver.count, _LINE_ENDS)))
+    return made_of(run, str.splitlines(receiver, keepends), receiver)
+
+
+def replace(run: Run, receiver: str, old: Any, new: Any, count: Any = -1, /) -> Any:
     """`receiver.replace(old, new, count)`; the result's size is known before it is made."""
-    size = size_of(receiver)
-    run.charge(size >> 4)
-    kind = bytes if isinstance(receiver, bytes) else str
-    if not isinstance(new, kind):  # Markup would write anything out
-        raise TypeError(f"replace() argument 2 must be {kind.__name__}, not {type(new).__name__}")
-    if isinstance(old, kind):
-        times = receiver.count(old)
-        if isinstance(count, int) and 0 <= count < times:
-            times = count
-        grown = markup_size(new) if isinstance(receiver, Markup) and isinstance(new, str) else size_of(new)
-        size += times * (grown - size_of(old)) if grown > size_of(old) else 0
-    run.string(size)
-    return rebuilt(receiver.replace(old, new, count), receiver)
+    if not isinstance(old, str) or not isinstance(new, str):
+        wrong = new if isinstance(old, str) else old
+        raise TypeError(f"replace() takes strings, not {type(wrong).__name__}")
+    if type(receiver) is Markup:
+        run.string(markup_size(new))
+        new = escaped(new)
+    size = utf8_size(receiver)
+    pay_for_search(run, receiver, old)
+    times = receiver.count(old)
+    if isinstance(count, int) and 0 <= count < times:
+        times = count
+    before, after = utf8_size(old), utf8_size(new)
+    run.string(size + max(after - before, 0) * times)
+    pay_for_search(run, receiver, old)
+    run.charge(_MATCH_STEPS * times)
+    return alike(str.replace(receiver, old, new, count), receiver)
 
 
-def str_join(run: Run, receiver: Any, iterable: Any, /) -> Any:
+def str_join(run: Run, receiver: str, iterable: Any, /) -> Any:
     """`receiver.join(iterable)`."""
     items = collect(run, iterable)
-    measured: Callable[[Any], int] = markup_size if isinstance(receiver, Markup) else size_of
-    if isinstance(receiver, Markup):
-        items = [soft_text(run, item) for item in items]
-    size = size_of(receiver) * max(len(items) - 1, 0)
-    run.string(size + sum(measured(item) for item in items if isinstance(item, (str, bytes))))
-    if type(receiver) in (str, Text) and any(type(item) is Text for item in items):
-        if not all(isinstance(item, str) for item in items):
-            raise TypeError("sequence item: expected str instance")
+    if type(receiver) is Markup:
+        texts = [soft_text(run, item) for item in items]
+        run.string(utf8_size(receiver) * max(len(items) - 1, 0) + sum(map(markup_size, texts)))
+        return Markup(str.join(receiver, map(escaped, texts)))
+    if not all(isinstance(item, str) for item in items):
+        raise TypeError("sequence item: expected str instance")
+    run.string(utf8_size(receiver) * max(len(items) - 1, 0) + sum(map(utf8_size, items)))
+    if any(type(item) is Text for item in items):
         return join(run, [text for item in items for text in (receiver, item)][1:] if receiver else items)
-    return receiver.join(items)
+    return str.join(receiver, items)
 
 
 def padding(name: str) -> Method:
     """`center`, `ljust`, `rjust` or `zfill`."""
+    function = getattr(str, name)
 
-    def method(run: Run, receiver: Any, width: Any, /, *fill: Any) -> Any:
-        measure(run, fill)
+    def method(run: Run, receiver: str, width: Any, /, *fill: Any) -> Any:
         missing = max(width - len(receiver), 0) if isinstance(width, int) else 0
-        filler = size_of(fill[0]) if fill and isinstance(fill[0], (str, bytes)) else 1
-        run.string(size_of(receiver) + missing * filler)
-        return rebuilt(getattr(receiver, name)(width, *fill), receiver)
+        filler = utf8_size(fill[0]) if fill and isinstance(fill[0], str) and len(fill[0]) == 1 else 1
+        run.string(utf8_size(receiver) + missing * filler)
+        if type(receiver) is Markup:
+            fill = tuple(escaped(text) if isinstance(text, str) and len(text) == 1 else text for text in fill)
+        return alike(function(receiver, width, *fill), receiver)
 
     return method
 
 
-def expandtabs(run: Run, receiver: Any, /, tabsize: Any = 8) -> Any:
-    tabs = receiver.count("\t" if isinstance(receiver, str) else b"\t")
-    run.string(size_of(receiver) + (tabs * max(tabsize, 0) if isinstance(tabsize, int) else 0))
-    return rebuilt(receiver.expandtabs(tabsize), receiver)
+def expandtabs(run: Run, receiver: str, /, tabsize: Any = 8) -> Any:
+    tabs = receiver.count("\t")
+    run.string(utf8_size(receiver) + (tabs * max(tabsize, 0) if isinstance(tabsize, int) else 0))
+    run.charge(len(receiver) >> 4)
+    return alike(str.expandtabs(receiver, tabsize), receiver)
 
 
-def encode(run: Run, receiver: str, /, encoding: Any = "utf-8", errors: Any = "strict") -> bytes:
-    _check_codec(encoding, errors)
-    run.string(utf8_size(receiver) if errors == "strict" else len(receiver) * _ENCODED_GROWTH)
-    return receiver.encode(encoding, errors)
-
-
-def decode(run: Run, receiver: bytes, /, encoding: Any = "utf-8", errors: Any = "strict") -> str:
-    _check_codec(encoding, errors)
-    run.string(4 * len(receiver))
-    return receiver.decode(encoding, errors)
-
-
-def _check_codec(encoding: Any, errors: Any) -> None:
-    if isinstance(encoding, str) and encoding.lower().replace("-", "").replace("_", "") not in _CODECS:
-        raise RenderError("this codec is not offered")
-    if isinstance(errors, str) and errors not in _ERROR_HANDLERS:
-        raise RenderError("this way to handle encoding errors is not offered")
-
-
-def translate(run: Run, receiver: str, table: Any, /) -> str:
-    """`receiver.translate(table)`."""
-    run.charge(len(receiver))
+def translate(run: Run, receiver: str, table: Any, /) -> Any:
+    """`receiver.translate(table)`: each character is looked up once, however often it stands there."""
     if not isinstance(table, dict):
         raise RenderError("translate takes a dict here")
-    widest = max((utf8_size(value) for value in table.values() if isinstance(value, str)), default=4)
-    run.items(len(table))
-    run.string(len(receiver) * max(widest, 4))
-    return receiver.translate(table)
+    run.charge(len(receiver) >> 1)
+    made: dict[str, str] = {}
+    for char in set(receiver):
+        pay_for_key(run, ord(char), len(table))
+        run.charge(_CHAR_STEPS)
+        made[char] = _translated(char, table.get(ord(char), char))
+    longest = max(map(len, made.values()), default=0)
+    if len(receiver) * longest > run.limits.string_bytes:
+        check_size(run, sum(len(made[char]) for char in receiver))
+    result = "".join([made[char] for char in receiver])
+    run.string(utf8_size(result))
+    return alike(result, receiver)
+
+
+def _translated(char: str, to: Any) -> str:
+    if to is None:
+        return ""
+    if isinstance(to, str):
+        return str(to)
+    if isinstance(to, int):
+        return chr(to)
+    raise TypeError("character mapping must return integer, None or str")
 
 
 def maketrans(run: Run, _receiver: str, /, *args: Any) -> dict[int, Any]:
     run.items(sum(len(arg) for arg in args if isinstance(arg, (str, dict))))
-    return str.maketrans(*args)
+    made: dict[int, Any] = str.maketrans(*args)
+    for count, key in enumerate(made):
+        pay_for_key(run, key, count)
+    return made
 
 
-def unescape(run: Run, receiver: Markup, /) -> str:
-    run.string(utf8_size(receiver))
-    run.charge(2 * receiver.count("&"))
-    return receiver.unescape()
+def encode(_run: Run, _receiver: str, /, *_: Any, **__: Any) -> NoReturn:
+    raise RenderError("bytes are not offered: no chat template needs them")
 
 
 def striptags(run: Run, receiver: Markup, /) -> str:
     """The text without tags, its entities resolved."""
-    run.string(utf8_size(receiver))
-    run.charge(2 * (receiver.count("<") + receiver.count("&")))
-    return receiver.striptags()
+    return stripped_of_tags(run, receiver)
 
 
-def hexadecimal(run: Run, receiver: bytes, /, *args: Any) -> str:
-    run.string(3 * len(receiver))
-    return receiver.hex(*args)
-
-
-_SCANNING = "count endswith find index isalnum isalpha isascii isdigit islower isspace istitle isupper startswith"
-_REWRITING = "partition removeprefix removesuffix"
-_CASE = "capitalize lower swapcase title upper"
-
-SHARED: dict[str, Method] = {
-    **{name: scanning(name) for name in _SCANNING.split()},
-    **{name: rewriting(name) for name in _REWRITING.split()},
-    **{name: stripping(name) for name in ("lstrip", "rstrip", "strip")},
-    **{name: padding(name) for name in ("center", "ljust", "rjust", "zfill")},
-    "expandtabs": expandtabs,
-    "join": str_join,
-    "replace": replace,
-    "rfind": backwards(scanning("rfind")),
-    "rindex": backwards(scanning("rindex")),
-    "rpartition": backwards(rewriting("rpartition")),
-    "rsplit": backwards(_split("rsplit")),
-    "split": _split("split"),
-    "splitlines": splitlines,
-}
-"""Methods that str and bytes have in common."""
+_READING = "alnum alpha ascii decimal digit identifier lower numeric printable space title upper"
+_CASE = "capitalize casefold lower swapcase title upper"
 
 STR: dict[str, Method] = {
-    **SHARED,
-    **{name: changing_case(name) for name in (*_CASE.split(), "casefold")},
-    **{name: scanning(name) for name in ("isdecimal", "isidentifier", "isnumeric", "isprintable")},
+    **{f"is{name}": reading(f"is{name}") for name in _READING.split()},
+    **{name: changing_case(name) for name in _CASE.split()},
+    **{name: searching(name) for name in ("count", "find", "index")},
+    **{name: searching(name, backwards=True) for name in ("rfind", "rindex")},
+    **{name: ending(name) for name in ("endswith", "startswith")},
+    **{name: without(name) for name in ("removeprefix", "removesuffix")},
+    **{name: stripping(name) for name in ("lstrip", "rstrip", "strip")},
+    **{name: padding(name) for name in ("center", "ljust", "rjust", "zfill")},
     "encode": encode,
+    "expandtabs": expandtabs,
+    "join": str_join,
     "maketrans": maketrans,
+    "partition": parting("partition"),
+    "replace": replace,
+    "rpartition": parting("rpartition", backwards=True),
+    "rsplit": splitting("rsplit", backwards=True),
+    "split": splitting("split"),
+    "splitlines": splitlines,
     "translate": translate,
 }
 
-BYTES: dict[str, Method] = {
-    **SHARED,
-    **{name: rewriting(name) for name in _CASE.split()},
-    "decode": decode,
-    "hex": hexadecimal,
-}
-
-MARKUP: dict[str, Method] = {
-    "striptags": striptags,
-    "unescape": unescape,
-}
+MARKUP: dict[str, Method] = {"striptags": striptags, "unescape": unescaped}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from jinjarun.runtime.macro import CALL_STEPS
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
@@ -135,6 +137,32 @@ class Dialect(ABC):
     @abstractmethod
     def test(self, name: str) -> Callable[..., Any] | None:
         """What `value is name(...)` calls as `(run, value, *args, **kwargs)`; None where no test has that name."""
+
+    def not_given(self, parameter: str) -> Any:
+        """What a parameter is that has no default and was not given; None where the call fails (llama.cpp)."""
+        return None
+
+    def call_macro(self, macro: Macro, calling: Env, args: list[Any], kwargs: dict[str, Any]) -> str:
+        """The text of one call of `macro` from where the variables are `calling`."""
+        run = calling.run
+        run.depth += macro.height
+        if run.depth > run.limits.depth:
+            raise run.exceeded("depth")
+        run.charge(CALL_STEPS + macro.cost)
+        env = (calling if macro.env is None else macro.env).child(macro.masked)
+        self.bind(macro, env, calling, args, kwargs)
+        out = env.capture()
+        macro.body(env)
+        run.depth -= macro.height
+        return macro.finish(env, out)
+
+    def contents(self, value: Any) -> Iterable[Any] | None:
+        """What `value` holds; None where it is no data, so that looking at it may change it."""
+        if isinstance(value, self.undefined_type):
+            return ()
+        if type(value) is dict:
+            return [*value, *value.values()]
+        return value if type(value) is list or type(value) is tuple else None
 
     def keyword(self, name: str, value: Any) -> Any:
         """A keyword argument as a value of its own; called only with `ordered_keywords`."""

@@ -1,4 +1,4 @@
-"""Templates and their caps, kept for the next request: a server loads a template once. And who renders them."""
+"""Templates and their caps, cached for the next request: a server loads a template once. And who renders them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-TEMPLATES_KEPT = 64
+TEMPLATES_CACHED = 64
 
 
 class Renderer(Protocol):
@@ -31,13 +31,13 @@ class Renderer(Protocol):
     ) -> Rendered: ...
 
 
-@lru_cache(maxsize=TEMPLATES_KEPT)
-def kept_template(source: str, dialect: str, limits: Limits) -> Template:
+@lru_cache(maxsize=TEMPLATES_CACHED)
+def cached_template(source: str, dialect: str, limits: Limits) -> Template:
     """Raises what `Template` raises, each time anew."""
     return Template(source, dialect, limits)
 
 
-@lru_cache(maxsize=TEMPLATES_KEPT)
-def kept_caps(template: Template) -> Caps:
+@lru_cache(maxsize=TEMPLATES_CACHED)
+def cached_caps(template: Template) -> Caps:
     """The caps of a template in the dialect of llama.cpp; raises what `template_caps` raises."""
     return template_caps(template)

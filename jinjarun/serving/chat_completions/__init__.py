@@ -1,0 +1,1 @@
+"""What the paths of vLLM and SGLang have in common: reading bodies, refusing them, rows, contents, transformers."""
