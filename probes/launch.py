@@ -65,7 +65,8 @@ def main() -> int:
 
 def _complain(message: str, code: int) -> int:
     with contextlib.suppress(OSError, AttributeError):
-        print(f"jinjarun: {message}", file=sys.stderr)
+        shown = "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in message)
+        print(f"jinjarun: {shown}", file=sys.stderr)
     return code
 
 

@@ -101,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
         complain("stopped; what is done is kept", INTERRUPTED)
         return INTERRUPTED
     if rows.lost is not None:
-        return complain(f"{describe(rows.lost)}; what is done is kept, and --resume goes on", LOST)
+        return complain(f"{describe(rows.lost)[0]}; what is done is kept, and --resume goes on", LOST)
     if args.resume and args.out is not None:
         remove(args.out + BEFORE)
     if args.out is not None:
