@@ -30,7 +30,8 @@ def add_options(added: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from probes.commands.inputs import read_text, upstream, words
     from probes.linter import lint as linting
-    from probes.linter.targets import Options, find_targets, lint_all
+    from probes.linter.places import find_targets
+    from probes.linter.targets import Options, lint_all
     from probes.reporters.rows import error_row, lint_row
     from probes.reporters.text import lint_text
     from probes.rules import selected

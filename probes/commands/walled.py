@@ -21,7 +21,7 @@ from jinjarun.isolation.sandbox import Allowed, close_in, die_with
 from jinjarun.sources import FAMILY, SCHEMES, STDIN
 from jinjarun.sources.hf_cache import cache_folder
 from probes.chats.corpus import corpus_folder
-from probes.linter.targets import files_of, find_targets
+from probes.linter.places import files_of, find_targets
 from probes.scanner.begun import allow_removal, begin, begin_lines
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ POOL_MEGABYTES = 4000
 """Of a process that has workers: what strangers wrote costs those, and it has no --memory."""
 
 WORK = {
-    "render": ("probes.commands.inputs", "jinjarun.template", "probes.rendering.paths"),
+    "render": ("probes.commands.inputs", "jinjarun.template"),
     "caps": ("probes.commands.inputs", "jinjarun.serving.caps"),
     "probe": ("probes.commands.inputs", "probes.prober", "probes.reporters.text"),
     "lint": ("probes.commands.inputs", "probes.linter.lint", "probes.prober", "probes.reporters.text"),

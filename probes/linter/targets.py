@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import math
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from jinjarun.errors import JinjarunError, SourceError, WorkerError
+from jinjarun.errors import JinjarunError, WorkerError
 from jinjarun.isolation import IsolatedExecutor
-from jinjarun.sources import FAMILY, SCHEMES, STDIN, open_source
-from jinjarun.sources.files import boundary, require_inside
-from jinjarun.sources.hf_cache import cache_folder, is_repository
+from jinjarun.sources import open_source
 from probes.chats.corpus import corpus_folder
 from probes.linter.lint import LintResult, lint
+from probes.linter.places import files_of
 from probes.report import Evidence, Finding, NotEvaluated, TemplateInfo, TemplateSource
 from probes.rules import selected
 
@@ -24,8 +22,6 @@ if TYPE_CHECKING:
 
     from jinjarun.sources import Source
 
-TEMPLATE_ENDING = ".jinja"
-CONFIG = "tokenizer_config.json"
 NO_TEMPLATE = "PK303"
 TIMEOUT_SECONDS = 120.0
 MEMORY_BYTES = 1_000_000_000
@@ -40,51 +36,6 @@ class Options:
     preview: bool = False
     variant: str | None = None
     upstream: str | None = None
-
-
-def find_targets(target: str) -> list[str]:
-    """The target itself, or for a folder that is no model: the template files and model folders below it, sorted.
-
-    `SourceError` where one of the files is a link that leads out of the folder.
-    """
-    if not os.path.isdir(target) or _is_model(os.listdir(target)):
-        return [target]
-    found = sorted(_below(target))
-    if not found:
-        raise SourceError(f"{target}: holds no template, and no folder of a model", path=target)
-    return found
-
-
-def files_of(target: str) -> list[str]:
-    """Files and folders that a target is read from: itself, and for a repository in the Hugging Face cache, or a folder
-    of one, all of that repository, because links lead there. None for a server and standard input."""
-    if target.startswith(FAMILY):
-        return [str(corpus_folder())]
-    if target.startswith(SCHEMES) or target == STDIN:
-        return []
-    if os.path.lexists(target):
-        return [target, boundary(target)] if os.path.isdir(target) else [target]
-    if not is_repository(target):
-        return []
-    repository = target.partition("@")[0].replace("/", "--")
-    return [os.path.join(cache_folder(), f"models--{repository}")]
-
-
-def _is_model(names: Sequence[str]) -> bool:
-    return CONFIG in names or "chat_template.jinja" in names or "chat_template.json" in names
-
-
-def _below(root: str) -> Iterator[str]:
-    inside = boundary(root)
-    for folder, folders, names in os.walk(root):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        if _is_model(names):
-            folders.clear()
-            yield folder
-        else:
-            for path in (os.path.join(folder, name) for name in names if name.endswith(TEMPLATE_ENDING)):
-                require_inside(path, inside)
-                yield path
 
 
 def lint_target(target: str, options: Options) -> list[LintResult]:
