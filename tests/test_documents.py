@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,15 @@ from probes import cli
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-DOCUMENTS = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "tests/README.md", "docs/ci.md")
+DOCUMENTS = (
+    "README.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "tests/README.md",
+    "docs/ci.md",
+    "ARCHITECTURE.md",
+    "COMPATIBILITY.md",
+)
 
 
 def blocks(language: str) -> list[str]:
@@ -61,6 +70,18 @@ def test_links_and_modules_exist(document: str) -> None:
         assert path.with_suffix(".py").exists() or (path / "__main__.py").exists(), module
 
 
-def test_ci_runs_the_tests_as_the_readme_says() -> None:
-    assert re.search(r"^python -m pytest", README, re.MULTILINE)
-    assert "grep -m 1 '^python -m pytest' README.md" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+def test_ci_runs_the_readme_s_own_lines() -> None:
+    first, *_, last = blocks("sh")
+    assert first.endswith(".venv/bin/jinjarun probe family:chatml\n")
+    assert last.endswith(".venv/bin/python -m pytest -n auto\n")
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    assert "readme_line head" in script
+    assert "readme_line tail" in script
+
+
+def test_ci_s_floors_are_those_of_the_package() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    floors = dict(re.findall(r"^([a-z0-9_]+)==([\d.]+)$", (ROOT / ".ci" / "floors.txt").read_text(), re.MULTILINE))
+    for dependency in project["dependencies"]:
+        name, lowest = re.match(r"([a-z0-9_]+)>=([\d.]+)", dependency).groups()
+        assert floors[name].startswith(lowest)

@@ -47,14 +47,16 @@ def describe(error: JinjarunError, where: str = "") -> list[str]:
     first = text if text.startswith(error.name) else f"{error.name}: {text}"
     keys = ("excerpt", "hint") if isinstance(error, TemplateSyntaxError) else ()
     shown = [row for key in keys if error.details.get(key) for row in error.details[key].split("\n")]
-    served = refusal(error) if "stage" in error.details else []
-    return [f"{where}: {first}" if where else first, *shown, *served]
+    if "stage" in error.details:
+        first, *more = first.split("\n")  # a server writes a line for each fault
+        shown = [*more, *shown, *refusal(error)]
+    return [f"{where}: {first}" if where else first, *shown]
 
 
 def refusal(error: JinjarunError) -> list[str]:
     """The status that a server answers with, why, and what to send instead, as far as it is known."""
     said = [f"the server answers {error.status}", error.details.get("why")]
-    hint = error.details.get("hint")
+    hint = None if isinstance(error, TemplateSyntaxError) else error.details.get("hint")
     return [": ".join(part for part in said if part), *([] if hint is None else [f"instead: {hint}"])]
 
 

@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jinjarun.errors import JinjarunError
-from probes.rendering.paths import ENGINES, PathAnswer, Setting, answer_on_path
+from jinjarun.serving.sglang import SglangServer
+from jinjarun.serving.vllm import VllmServer
+from probes.rendering.paths import ENGINES, SGLANG, VLLM, Setting, answer_on_path
 from tests.conformance.golden import lines, suite
 from tests.conformance.paths import NO_PATHS, PATHS, TOKENS, bodies, have_paths, source_of
 
@@ -22,6 +24,12 @@ SERVERS = {name: path for name, path in ENGINES.items() if path != BARE}
 UNIMPORTANT = {"null-passed", "tool-flags-needed", "variables-added", "none-keys-dropped", "reasoning-names-filled"}
 """Reworks of nearly every request, or such as bare transformers does, too."""
 TOP = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    text: str
+    reworks: list[dict[str, str]]
 
 
 @dataclass(slots=True)
@@ -35,7 +43,7 @@ class Tally:
     reasons: Counter[str] = field(default_factory=Counter)
     why: dict[str, str] = field(default_factory=dict)
 
-    def add(self, bare: PathAnswer | None, served: PathAnswer | JinjarunError) -> None:
+    def add(self, bare: Answered | None, served: Answered | JinjarunError) -> None:
         if isinstance(served, JinjarunError):
             if bare is None:
                 self.both_fail += 1
@@ -58,9 +66,18 @@ class Tally:
                 self.why[row["name"]] = row["why"]
 
 
-def answered(path: str, setting: Setting, body: Any) -> PathAnswer | JinjarunError:
+def answered(path: str, setting: Setting, body: Any) -> Answered | JinjarunError:
+    """A prompt and its reworks. vLLM and SGLang are asked without advice, which costs renders."""
+    started: dict[str, Any] = {"special_tokens": TOKENS, "advises": False}
     try:
-        return answer_on_path(path, setting, body)
+        if path == VLLM:
+            answer = VllmServer(setting.templates, **started).answer(body, now=setting.now)
+            return Answered(answer.prompt, [rework.to_dict() for rework in answer.reworks])
+        if path == SGLANG:
+            answer = SglangServer(setting.templates, **started).answer(body, now=setting.now)
+            return Answered(answer.prompt, [rework.to_dict() for rework in answer.reworks])
+        found = answer_on_path(path, setting, body)
+        return Answered(found.text, list(found.reworks))
     except JinjarunError as error:
         return error
 

@@ -17,7 +17,6 @@ from functools import cache
 from typing import Any
 
 from jinjarun.errors import JinjarunError
-from jinjarun.limits import Limits
 from jinjarun.serving import sglang, vllm
 from tests.conformance.golden import SHARED, lines, suite, template_source
 
@@ -119,11 +118,10 @@ def flag_rows(server: str) -> Iterator[Row]:
 
 def answer(row: Row) -> tuple[dict[str, Any], str]:
     """Our answer in the form of a recorded one, and the text of an error."""
-    module = vllm if isinstance(row.options, vllm.VllmOptions) else sglang
+    server = vllm.VllmServer if isinstance(row.options, vllm.VllmOptions) else sglang.SglangServer
+    started = server(row.source, special_tokens=TOKENS, options=row.options, advises=False)
     try:
-        prompt = module.apply_template(
-            row.source, bodies()[row.name], now=suite()["now"], options=row.options, limits=Limits(), **TOKENS
-        )
+        prompt = started.apply(bodies()[row.name], now=suite()["now"])
     except JinjarunError as error:
         text = error.details.get("server_text", error.message)
         return {"status": error.status, "kind": error.details.get("stage")}, text

@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jinjarun.errors import JinjarunError
+from jinjarun.errors import JinjarunError, LimitExceeded
 from jinjarun.limits import Limits
 from jinjarun.serving import sglang, vllm
+from jinjarun.serving.chat_completions.repairs import NOTHING_HELPS, REPAIRS
 from tests.conformance.golden import DATA, ROOT, lines
 
 SHOWN = (
@@ -203,13 +204,13 @@ SGLANG_REWORKS: dict[str, tuple[dict[str, Any], str, dict[str, Any]]] = {
 }
 
 
-def server_for(name: str, source: str, flags: dict[str, Any]) -> Any:
+def server_for(name: str, source: str, flags: dict[str, Any], *, advises: bool = True) -> Any:
     module = MODULES[name]
     kind, options = (
         (module.VllmServer, module.VllmOptions) if name == "vllm" else (module.SglangServer, module.SglangOptions)
     )
     sources: Any = {"default": SHOWN, "tool_use": SHOWN} if source == "named" else source
-    return kind(sources, special_tokens=TOKENS, options=options(**flags))
+    return kind(sources, special_tokens=TOKENS, options=options(**flags), advises=advises)
 
 
 EXAMPLES = [("vllm", row) for row in vllm.REWORKS] + [("sglang", row) for row in sglang.REWORKS]
@@ -313,6 +314,82 @@ def test_every_refusal_has_an_example(server: str, row: str) -> None:
     assert pickle.loads(pickle.dumps(error)).to_dict() == error.to_dict()
 
 
+EACH = "{% for m in messages %}"
+END = "{% endfor %}"
+ONLY_STRINGS = EACH + "{{ m.content + '' }}" + END
+ALTERNATES = EACH + (
+    "{% if not loop.first and m.role == messages[loop.index0 - 1].role %}{{ raise_exception('roles') }}{% endif %}"
+    + END
+)
+NO_ROLE = EACH + "{% if m.role ROLE %}{{ raise_exception('role') }}{% endif %}" + END
+LATE_SYSTEM = EACH + (
+    "{% if m.role == 'system' and not loop.first %}{{ raise_exception('late') }}{% endif %}{{ m.content }}" + END
+)
+SYSTEM = {"role": "system", "content": "s"}
+TWO_CALLS = [CALL, {**CALL, "id": "2"}]
+HELPS: dict[str, tuple[str, dict[str, Any], str]] = {
+    "add_a_message": (SHOWN, messages(), "vllm"),
+    "take_reserved_out": (SHOWN, messages(USER, chat_template_kwargs={"messages": []}), "vllm"),
+    "continue_at_the_top": (SHOWN_OF_PARTS, messages(USER, ASSISTANT, continue_final_message=True), "vllm"),
+    "do_not_continue": (
+        "{{ messages[0].content }}",
+        messages(USER, ASSISTANT, continue_final_message=True, add_generation_prompt=False),
+        "vllm",
+    ),
+    "system_first": (LATE_SYSTEM, messages(USER, SYSTEM, USER), "vllm"),
+    "known_roles": (NO_ROLE.replace("ROLE", "== 'critic'"), messages(USER, {"role": "critic", "content": "c"}), "vllm"),
+    "content_as_text": (ONLY_STRINGS + "{# image #}", messages({"role": "user", "content": PARTS}), "sglang"),
+    "content_everywhere": (
+        EACH + "{{ m.content[0].text }}" + END + SHOWN_OF_PARTS.partition("opens{% endif %}")[2],
+        messages(USER, {"role": "assistant", "content": None}, USER),
+        "vllm",
+    ),
+    "join_neighbours": (ALTERNATES, messages(USER, USER), "vllm"),
+    "system_in_user": (NO_ROLE.replace("ROLE", "== 'system'"), messages(SYSTEM, USER), "vllm"),
+    "user_last": ("{{ messages[-1].role == 'user' or raise_exception('last') }}", messages(USER, ASSISTANT), "vllm"),
+    "fill_tools": (
+        "{% for t in tools %}{{ t.function.description + '' }}{% endfor %}",
+        messages(USER, tools=[{"function": {"name": "f"}}]),
+        "vllm",
+    ),
+    "one_call_a_message": (
+        EACH + "{% if m.tool_calls and m.tool_calls | length > 1 %}{{ raise_exception('one') }}{% endif %}" + END,
+        messages(USER, {**ASSISTANT, "tool_calls": TWO_CALLS}, CALLED[2], {**CALLED[2], "tool_call_id": "2"}),
+        "vllm",
+    ),
+    "no_tools": ("{{ tools is none or raise_exception('no') }}", messages(USER, tools=[TOOL]), "vllm"),
+    "calls_as_text": (NO_ROLE.replace("ROLE", "== 'tool'"), messages(*CALLED), "vllm"),
+}
+HINTS = {repair.__name__: hint for repair, hint in REPAIRS}
+
+
+def hint_of(server: str, source: str, body: dict[str, Any]) -> str:
+    with pytest.raises(JinjarunError) as caught:
+        MODULES[server].apply_template(source, body)
+    hint: str = caught.value.details["hint"]
+    return hint
+
+
+@pytest.mark.parametrize("repair", HINTS)
+def test_every_repair_helps_somewhere(repair: str) -> None:
+    source, body, server = HELPS[repair]
+    assert hint_of(server, source, body) == HINTS[repair]
+
+
+def test_repairs_are_put_together_where_one_is_not_enough() -> None:
+    source = LATE_SYSTEM + ALTERNATES
+    hint = hint_of("vllm", source, messages(USER, USER, SYSTEM))
+    assert hint == f"{HINTS['system_first']}; {HINTS['join_neighbours']}"
+
+
+def test_a_template_that_needs_a_variable_or_fails_on_everything() -> None:
+    assert hint_of("vllm", "{{ eot_token + '' }}", messages(USER)).startswith("give eot_token in chat_template_kwargs")
+    assert hint_of("sglang", "{{ raise_exception('no') }}", messages(USER)) == NOTHING_HELPS
+    with pytest.raises(JinjarunError) as caught:
+        server_for("vllm", "{{ eot_token + '' }}", {}, advises=False).apply(messages(USER))
+    assert "hint" not in caught.value.details
+
+
 @pytest.mark.parametrize("server", MODULES)
 def test_a_failed_template_says_what_to_send(server: str) -> None:
     source = (
@@ -326,15 +403,26 @@ def test_a_failed_template_says_what_to_send(server: str) -> None:
     assert caught.value.details["hint"] == "put all system texts into one message, the first"
 
 
-def test_sglang_tells_python_errors_from_those_of_jinja() -> None:
-    """What is neither Jinja2's nor a type or value error is the server's fault."""
-    with pytest.raises(JinjarunError) as caught:
-        sglang.apply_template("{{ {}.popitem() }}", messages(USER))
-    assert caught.value.status in (400, 500)
-    with pytest.raises(JinjarunError) as caught:
-        sglang.apply_template("{{ 1 // 0 }}", messages(USER))
-    assert (caught.value.status, caught.value.details["stage"]) == (500, "template")
-    assert caught.value.details["server_text"].startswith("Internal server error: ")
+@pytest.mark.parametrize(
+    ("source", "status"),
+    [
+        ("{{ nobody.x }}", 400),
+        ("{{ raise_exception('no') }}", 400),
+        ("{% set x = {} %}{% set x.y = 1 %}", 400),
+        ("{{ messages[0] + 1 }}", 400),
+        ("{{ 'a'.index('b') }}", 400),
+        ("{{ 1 // 0 }}", 500),
+        ("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", 500),
+    ],
+)
+def test_sglang_tells_python_errors_from_those_of_jinja(source: str, status: int) -> None:
+    """What is neither Jinja2's nor a type or value error is the server's fault; vLLM blames the client in any case."""
+    for server, expected in (("sglang", status), ("vllm", 400)):
+        with pytest.raises(JinjarunError) as caught:
+            MODULES[server].apply_template(source, messages(USER))
+        assert (caught.value.status, caught.value.details["stage"]) == (expected, "template")
+        text = caught.value.details["server_text"]
+        assert text.startswith("Internal server error: ") == (expected == 500)
 
 
 def test_a_keyword_given_twice_depends_on_python() -> None:
@@ -352,6 +440,19 @@ def test_pinned_transformers_keeps_one_name_of_reasoning(server: str) -> None:
     new = seen(MODULES[server].apply_template(SHOWN, body, options=NEWEST[server], **TOKENS))["messages"][1]
     assert "thinking" not in old
     assert new["thinking"] == "r"
+
+
+@pytest.mark.parametrize("server", MODULES)
+def test_errors_of_large_bodies_stay_small(server: str) -> None:
+    large = {"role": "user", "content": [{"type": "nobody", "x": "y" * 1_000_000}] * 3_000}
+    wide = Limits(input_bytes=10**12)
+    for body in ({"messages": [5] * 15_000}, messages(large, large)):
+        with pytest.raises(JinjarunError) as caught:
+            MODULES[server].apply_template(SHOWN, body, limits=wide)
+        assert len(caught.value.message) < 500_000
+    with pytest.raises(LimitExceeded) as limited:
+        MODULES[server].apply_template(SHOWN, {"messages": [5] * 30_000})
+    assert limited.value.limit == "items"
 
 
 JSON = st.recursive(
@@ -414,7 +515,7 @@ BODIES = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(body=BODIES | JSON, server=st.sampled_from(sorted(MODULES)), form=st.sampled_from(sorted(SOURCES)))
 def test_any_body_gives_a_prompt_or_an_error_of_the_tree(body: Any, server: str, form: str) -> None:
     before = copy.deepcopy(body)

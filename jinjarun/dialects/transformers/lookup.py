@@ -6,6 +6,8 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from jinja2.exceptions import TemplateRuntimeError
+
 from jinjarun.dialects.transformers.formatting import Lookup, str_format
 from jinjarun.dialects.transformers.loop import Loop
 from jinjarun.dialects.transformers.markup import Markup, alike
@@ -157,7 +159,7 @@ def subscript(run: Run, obj: Any, key: slice) -> Any:
 def set_attribute(obj: Any, name: str, value: Any) -> None:
     """`{% set obj.name = value %}`: only on a namespace."""
     if not isinstance(obj, Namespace):
-        raise TypeError("cannot assign attribute on non-namespace object")
+        raise TemplateRuntimeError("cannot assign attribute on non-namespace object")
     obj.set(name, value)
 
 

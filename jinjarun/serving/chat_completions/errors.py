@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from jinjarun.errors import InputError, JinjarunError, LimitExceeded, RenderError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from pydantic import ValidationError
 
@@ -59,6 +59,44 @@ def place_of(loc: Sequence[str | int], known: frozenset[str]) -> str:
         elif step in known:
             path += f".{step}" if path else step
     return path
+
+
+def check_size(body: Any) -> None:
+    """Raises LimitExceeded for a body with more list items than a server's model is asked about: for each that fits no
+    type pydantic makes an error for every type."""
+    waiting, left = [body], MOST_ITEMS
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            waiting.extend(value.values())
+        elif isinstance(value, list):
+            left -= len(value)
+            waiting.extend(value)
+        if left < 0:
+            message = f"limit exceeded: items (allowed {MOST_ITEMS:,} in the lists of a request)"
+            raise LimitExceeded(message, limit="items", allowed=MOST_ITEMS)
+
+
+MOST_ITEMS = 20_000
+MOST_LINES = 100
+"""Of a model's errors, so many are quoted; the server quotes them all."""
+_MOST_SHOWN = 2_000
+
+
+def shown_input(value: Any) -> Any:
+    """The value that an error quotes, or what it is where it is large."""
+    waiting, size = [value], 0
+    while waiting and size <= _MOST_SHOWN:
+        one = waiting.pop()
+        size += len(one) if isinstance(one, str) else 8
+        if isinstance(one, dict):
+            waiting.extend(one.values())
+            size += sum(map(len, one))
+        elif isinstance(one, list):
+            waiting.extend(one)
+    if size <= _MOST_SHOWN:
+        return value
+    return value[:_MOST_SHOWN] if isinstance(value, str) else f"<{type(value).__name__} of {len(value)} items>"
 
 
 def python_text(error: ValidationError) -> str:
@@ -107,17 +145,6 @@ JINJA_ERRORS = frozenset({"UndefinedError", "SecurityError", "TemplateRuntimeErr
 """Exceptions of Jinja2 that are TemplateErrors."""
 
 
-def failed(error: JinjarunError, status: int, text: str, hint: str | None) -> JinjarunError:
+def failed(error: JinjarunError, status: int, text: str) -> JinjarunError:
     """A failure of the template as the server answers it."""
-    details: dict[str, Any] = {**error.details, "stage": "template", "server_text": text}
-    if hint is not None:
-        details["hint"] = hint
-    return error.answered_with(status, **details)
-
-
-Check = tuple["Callable[[Any], bool]", str]
-"""What may be wrong with a request whose template failed, and what to send instead."""
-
-
-def first_hint(checks: Sequence[Check], given: Any) -> str | None:
-    return next((hint for applies, hint in checks if applies(given)), None)
+    return error.answered_with(status, stage="template", server_text=text)

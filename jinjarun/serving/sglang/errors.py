@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jinjarun.serving.chat_completions.errors import Refusal, count_of, place_of, refused
+from jinjarun.serving.chat_completions.errors import MOST_LINES, Refusal, count_of, place_of, refused, shown_input
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -88,7 +88,9 @@ BODY_KEYS = frozenset(
 def invalid(errors: Sequence[Any]) -> InputError:
     """What pydantic found, in the server's words: a line for each error."""
     lines = [f"{count_of(errors)}:"]
-    lines += [f"  { ({**error, 'loc': ('body', *error['loc'])}) }" for error in errors]
+    for error in errors[:MOST_LINES]:
+        shown = {**error, "loc": ("body", *error["loc"]), "input": shown_input(error["input"])}
+        lines.append(f"  {shown}")
     loc = errors[0]["loc"]
     reason = "message-malformed" if loc[:1] == ("messages",) and len(loc) > 1 else "body-malformed"
     return refused("\n".join(lines), place_of(loc, BODY_KEYS), "validation", reason, REFUSALS)

@@ -21,6 +21,7 @@ from pydantic import (
 )
 
 from jinjarun.serving import server_json
+from jinjarun.serving.chat_completions.errors import check_size
 from jinjarun.serving.sglang.errors import invalid
 
 if TYPE_CHECKING:
@@ -350,6 +351,7 @@ def parse_request(body: Any, limits: Limits) -> SglangRequest:
         # The framework's own check, before the server's model.
         message = "Input should be a valid dictionary or object to extract fields from"
         raise invalid([{"type": "model_attributes_type", "loc": (), "msg": message, "input": raw}])
+    check_size(raw)
     try:
         read = _SglangBody.model_validate(raw)
     except ValidationError as error:

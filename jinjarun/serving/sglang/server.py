@@ -17,12 +17,11 @@ from jinjarun.serving.chat_completions.answers import PromptAnswer, Transformers
 from jinjarun.serving.chat_completions.errors import (
     engine_text,
     failed,
-    first_hint,
     is_verdict,
     python_error,
     refused,
 )
-from jinjarun.serving.chat_completions.hints import CHECKS, roles_of
+from jinjarun.serving.chat_completions.repairs import HOPELESS, REPAIRS, trial_limits, what_helps
 from jinjarun.serving.chat_completions.reworks import Changes
 from jinjarun.serving.sglang.content_format import detect_content_format, may_reorder_tool_results
 from jinjarun.serving.sglang.errors import REFUSALS
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
     from jinjarun.errors import InputError
     from jinjarun.serving.cache import Renderer
     from jinjarun.serving.chat_completions.contents import ContentFormat
-    from jinjarun.serving.chat_completions.errors import Check
     from jinjarun.serving.transformers import Applied
 
 VERSION = "0.5.23"
@@ -52,15 +50,6 @@ OWN_ARGUMENTS = ("tokenize", "add_generation_prompt", "tools", "return_dict")
 CLIENT_FAULTS = frozenset({None, "TypeError", "ValueError"})
 """Python errors of a template that are 400; None is Jinja2's own. Others are 500."""
 UNREAD_KEYS = ("add_generation_prompt", "documents", "chat_template", "enable_thinking", "thinking")
-
-HINTS: tuple[Check, ...] = (
-    (
-        lambda body: roles_of(body)[-1:] == ["assistant"] and not body.get("continue_final_message"),
-        "the server makes a user's message of a final assistant message: end with a user message, or send "
-        "continue_final_message true",
-    ),
-    *CHECKS,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,19 +88,42 @@ class SglangServer:
         options: SglangOptions | None = None,
         limits: Limits | None = None,
         render: Renderer = Template.render_context,
+        advises: bool = True,
     ) -> None:
         self.source = source
         self.options = options if options is not None else SglangOptions()
         self.limits = limits if limits is not None else Limits()
         self._tokens = dict(special_tokens or {})
         self._render = render
+        self.advises = advises
 
     def apply(self, body: Any, *, now: datetime | float | None = None) -> str:
         """The prompt. Raises JinjarunError with the server's HTTP `status` where the server answers with an error."""
         return self.answer(body, now=now).prompt
 
     def answer(self, body: Any, *, now: datetime | float | None = None, spans: bool = False) -> PromptAnswer:
-        """The prompt with its explanation. `spans` asks for the origins of the rendered text."""
+        """The prompt with its explanation. `spans` asks for the origins of the rendered text.
+
+        Where the template fails, the error says what to send instead: other forms of the request are rendered until
+        one succeeds, unless the server was made without `advises`.
+        """
+        try:
+            return self._answer(body, now=now, spans=spans)
+        except JinjarunError as error:
+            if error.details.get("stage") != "template" or isinstance(error, HOPELESS) or not self.advises:
+                raise
+            trial = SglangServer(
+                self.source,
+                special_tokens=self._tokens,
+                options=self.options,
+                limits=trial_limits(self.limits),
+                render=self._render,
+                advises=False,
+            )
+            hint = what_helps(body, engine_text(error), lambda other: trial.apply(other, now=now), REPAIRS)
+            raise error.answered_with(error.status, hint=hint) from None
+
+    def _answer(self, body: Any, *, now: datetime | float | None, spans: bool) -> PromptAnswer:
         request = parse_request(body, self.limits)
         changes = Changes(REWORKS)
         request = self._checked(request, changes)
@@ -130,7 +142,7 @@ class SglangServer:
         except JinjarunError as error:
             if not is_verdict(error):
                 raise
-            raise self._failed(error, request) from None
+            raise self._failed(error) from None
         return PromptAnswer.of(
             applied,
             server="sglang",
@@ -294,15 +306,14 @@ class SglangServer:
         continues = variables.get("continue_final_message", False)
         return call.apply(messages, tools, opens=True, continues=continues, variables=rest)
 
-    def _failed(self, error: JinjarunError, request: SglangRequest) -> JinjarunError:
+    def _failed(self, error: JinjarunError) -> JinjarunError:
         text, kind = engine_text(error), python_error(error)
         keyword = error.details.get("keyword")
         if keyword is not None and self.options.python < (3, 12):
             text, kind = f"'{keyword}'", "KeyError"
-        hint = first_hint(HINTS, request.raw)
         if kind in CLIENT_FAULTS:
-            return failed(error, 400, text, hint)
-        return failed(error, 500, f"Internal server error: {text}", hint)
+            return failed(error, 400, text)
+        return failed(error, 500, f"Internal server error: {text}")
 
 
 def _refused(text: str, path: str, reason: str) -> InputError:

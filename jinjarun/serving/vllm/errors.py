@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jinjarun.serving.chat_completions.errors import Refusal, count_of, place_of, refused
+from jinjarun.serving.chat_completions.errors import MOST_LINES, Refusal, count_of, place_of, refused, shown_input
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -105,7 +105,7 @@ def invalid(errors: Sequence[Any], reason: str, path: str | None = None) -> Inpu
     A place ends with the first key behind the name of a type.
     """
     lines = [f"{count_of(errors)}:"]
-    for error in errors:
+    for error in errors[:MOST_LINES]:
         shown = {"type": error["type"], "loc": _place(error["loc"]), "msg": error["msg"]}
         shown["input"] = _summary(error["input"])
         if "ctx" in error:
@@ -127,4 +127,4 @@ def _place(loc: Sequence[str | int]) -> str:
 def _summary(value: Any) -> str:
     if isinstance(value, (dict, list)):
         return f"<{type(value).__name__} of {len(value)} items>"
-    return str(value)
+    return str(shown_input(value))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from jinjarun.serving import server_json
-from jinjarun.serving.chat_completions.errors import refused
+from jinjarun.serving.chat_completions.errors import check_size, refused
 from jinjarun.serving.vllm.errors import REFUSALS, invalid
 from jinjarun.serving.vllm.message_types import AnyMessage
 
@@ -108,6 +108,7 @@ def parse_request(body: Any, limits: Limits) -> VllmRequest:
         error = {"type": "model_attributes_type", "loc": (), "input": raw}
         error["msg"] = "Input should be a valid dictionary or object to extract fields from"
         raise invalid([error], "body-malformed", "")
+    check_size(raw)
     given = dict(raw)
     _check_continuation(given)
     _check_tools(given)

@@ -15,8 +15,8 @@ from jinjarun.errors import JinjarunError
 from jinjarun.limits import Limits
 from jinjarun.serving.cache import cached_template
 from jinjarun.serving.chat_completions.answers import CALL_PARAMETERS, PromptAnswer, TransformersCall, given_twice
-from jinjarun.serving.chat_completions.errors import engine_text, failed, first_hint, is_verdict, refused
-from jinjarun.serving.chat_completions.hints import CHECKS
+from jinjarun.serving.chat_completions.errors import engine_text, failed, is_verdict, refused
+from jinjarun.serving.chat_completions.repairs import HOPELESS, REPAIRS, trial_limits, what_helps
 from jinjarun.serving.chat_completions.reworks import Changes
 from jinjarun.serving.transformers import check_version
 from jinjarun.serving.vllm.content_format import detect_content_format
@@ -38,6 +38,8 @@ TRANSFORMERS = "5.20"
 
 DROPPED_GLOBALS = frozenset({"range", "dict", "lipsum", "cycler", "joiner", "namespace"})
 """Names that Jinja2 itself defines: the server takes them for nothing that a template asks of a request."""
+EMPTY_TOOLS = "send an empty list of tools in chat_template_kwargs: the template loops over tools without asking"
+REPAIRS_HERE = (*REPAIRS, (lambda body: {**body, "chat_template_kwargs": {"tools": []}}, EMPTY_TOOLS))
 UNREAD_KEYS = ("enable_thinking", "thinking", "reasoning", "preserve_thinking", "date_string")
 """Keys that other servers read at the top of a body, or that users take for variables."""
 
@@ -80,19 +82,42 @@ class VllmServer:
         options: VllmOptions | None = None,
         limits: Limits | None = None,
         render: Renderer = Template.render_context,
+        advises: bool = True,
     ) -> None:
         self.source = source
         self.options = options if options is not None else VllmOptions()
         self.limits = limits if limits is not None else Limits()
         self._tokens = dict(special_tokens or {})
         self._render = render
+        self.advises = advises
 
     def apply(self, body: Any, *, now: datetime | float | None = None) -> str:
         """The prompt. Raises JinjarunError with the server's HTTP `status` where the server answers with an error."""
         return self.answer(body, now=now).prompt
 
     def answer(self, body: Any, *, now: datetime | float | None = None, spans: bool = False) -> PromptAnswer:
-        """The prompt with its explanation. `spans` asks for the origins of the rendered text."""
+        """The prompt with its explanation. `spans` asks for the origins of the rendered text.
+
+        Where the template fails, the error says what to send instead: other forms of the request are rendered until
+        one succeeds, unless the server was made without `advises`.
+        """
+        try:
+            return self._answer(body, now=now, spans=spans)
+        except JinjarunError as error:
+            if error.details.get("stage") != "template" or isinstance(error, HOPELESS) or not self.advises:
+                raise
+            trial = VllmServer(
+                self.source,
+                special_tokens=self._tokens,
+                options=self.options,
+                limits=trial_limits(self.limits),
+                render=self._render,
+                advises=False,
+            )
+            hint = what_helps(body, engine_text(error), lambda other: trial.apply(other, now=now), REPAIRS_HERE)
+            raise error.answered_with(error.status, hint=hint) from None
+
+    def _answer(self, body: Any, *, now: datetime | float | None, spans: bool) -> PromptAnswer:
         request = parse_request(body, self.limits)
         changes = Changes(REWORKS)
         self._check(request)
@@ -120,8 +145,7 @@ class VllmServer:
         except JinjarunError as error:
             if not is_verdict(error):
                 raise
-            hint = first_hint(CHECKS, request.raw)
-            raise failed(error, 400, engine_text(error), hint) from None
+            raise failed(error, 400, engine_text(error)) from None
         if applied.template == "tool_use":
             changes.note("tool-use-template", "template")
         context = {"messages": messages, **variables}
