@@ -1,4 +1,8 @@
-"""Run any chat template as the engines do, bounded in every resource."""
+"""Run any chat template as the engines do, bounded in every resource.
+
+All of it runs in the caller's process, where `Limits` alone stand between a template and its host. `jinjarun.isolation`
+runs calls in processes with walls around them, as the command line does.
+"""
 
 from __future__ import annotations
 

@@ -159,7 +159,8 @@ class SourceError(JinjarunError):
 
 class WorkerError(JinjarunError):
     """A worker process gave no answer. `details`: `reason`, one of "timeout", "memory", "cpu", "crash", "protocol",
-    "cancelled"."""
+    "start" (no worker could be started), "cancelled" (nobody waits any more), "lost" (an executor is gone, and all that
+    it was asked)."""
 
     status = 503
     name = "worker error"

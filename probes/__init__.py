@@ -1,4 +1,8 @@
-"""Ask a chat template what it can do."""
+"""Ask a chat template what it can do.
+
+All of it runs in the caller's process but for `scan`, which has workers behind walls; so does every command of
+`jinjarun`. For the others there is `jinjarun.isolation.IsolatedExecutor`.
+"""
 
 from __future__ import annotations
 

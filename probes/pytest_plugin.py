@@ -144,7 +144,7 @@ def _read(targets: tuple[str, ...]) -> Iterator[ChatTemplate]:
     from jinjarun.errors import JinjarunError  # noqa: PLC0415
     from jinjarun.sources import open_source  # noqa: PLC0415
     from probes.chats.corpus import corpus_folder  # noqa: PLC0415
-    from probes.linter.targets import find_targets  # noqa: PLC0415
+    from probes.linter.places import find_targets  # noqa: PLC0415
     from probes.reporters.escaping import line  # noqa: PLC0415
 
     try:

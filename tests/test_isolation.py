@@ -9,6 +9,7 @@ import json
 import os
 import pickle
 import signal
+import stat
 import subprocess
 import sys
 import threading
@@ -42,8 +43,11 @@ def descriptors() -> set[str]:
 
 def children() -> set[int]:
     """The processes that this one has started and not waited for; as far as the system tells."""
-    listed = Path("/proc/self/task").glob("*/children")
-    return {int(pid) for file in listed for pid in file.read_text().split()}
+    found: set[int] = set()
+    for file in Path("/proc/self/task").glob("*/children"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # of a thread that has just ended
+            found |= set(map(int, file.read_text().split()))
+    return found
 
 
 @pytest.fixture(autouse=True)
@@ -221,6 +225,8 @@ WRONG_FIELDS: list[dict[str, Any]] = [
     {"line": "3"},
     {"column": []},
     {"status": "500"},
+    {"status": 200},
+    {"status": 10**6},
     {"allowed": []},
     {"excerpt": 5},
     {"limit": None},
@@ -234,6 +240,13 @@ FORGED = [
     "{}",
     '["result"]',
     '["result", 1]',
+    '["result", [' + "[]," * 400_000 + "[]], false]",
+    '["result", [' + '{"":0},' * 200_000 + "0], false]",
+    '["result", ' + "[" * 300 + "]" * 300 + ", false]",
+    '["result", ' + '{"":' * 300 + "0" + "}" * 300 + ", false]",
+    '["result", "' + '\\"' * 100_000,
+    '["result", "\u00e9", false]',
+    '["result", ' + "9" * 5000 + ", false]",
     '["result", 1, 0]',
     '["result", 1, false, 1]',
     '["raised", 5, false]',
@@ -344,7 +357,7 @@ class TestFailures:
             for _ in range(2):
                 error = executor.submit(targets.double, 1).exception()
                 assert isinstance(error, WorkerError)
-                assert error.details["reason"] == "crash"
+                assert error.details["reason"] == "start"
                 assert "LookupError: no such family" in error.message
 
 
@@ -362,8 +375,10 @@ class TestWalls:
         try:
             with isolated() as executor:
                 opened = executor.submit(targets.open_descriptors).result()
-                assert len(opened) == 6  # the standard streams, two pipes, and the folder that was being read
-                assert executor.submit(targets.standard_streams).result() == ["/dev/null"] * 3
+                pipes = [number for number, mode in opened.items() if stat.S_ISFIFO(mode)]
+                assert len(pipes) == 2
+                assert len(opened) <= 6  # the standard streams, the pipes, and the size of the process on Linux
+                assert executor.submit(targets.standard_streams).result() == [True] * 3
         finally:
             os.close(read)
             os.close(write)
@@ -385,7 +400,8 @@ class TestWalls:
             assert "PermissionError" in failure(executor, targets.write_file, str(tmp_path / "new"))[1]
             assert executor.submit(targets.write_file_past_python, str(tmp_path / "empty")).result() == -1
         assert kept.read_text() == "data"
-        assert {path.name: path.stat().st_size for path in tmp_path.iterdir()} == {"kept": 4, "empty": 0}
+        empty = {} if sys.platform == "linux" else {"empty": 0}
+        assert {path.name: path.stat().st_size for path in tmp_path.iterdir()} == {"kept": 4, **empty}
 
     def test_no_process_outlives_its_worker(self) -> None:
         with isolated() as executor:

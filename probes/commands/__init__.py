@@ -21,7 +21,9 @@ COMMANDS = ("render", "caps", "probe", "lint", "rules", "prefix", "serve", "snap
 class Command:
     """`what` stands in the help; `run` does it and returns the exit code; `options` adds what only it takes.
 
-    `templates`: how many it takes, as argparse counts (None: one); 0 for none. `json`: whether it has `--json`.
+    `templates`: how many it takes, as argparse counts (None: one); 0 for none. `json`: whether it has `--json`,
+    `bounded` whether `--timeout` and `--memory`. `prepare` is done before `run` and before the walls are up, when no
+    stranger's file has been read.
     """
 
     what: str
@@ -29,6 +31,8 @@ class Command:
     options: Callable[[argparse.ArgumentParser], None]
     templates: Literal[0, "+"] | None = None
     json: bool = True
+    bounded: bool = True
+    prepare: Callable[[argparse.Namespace], None] | None = None
 
 
 def command_named(name: str) -> Command:

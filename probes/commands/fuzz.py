@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     from probes.chats.corpus import corpus_folder
     from probes.commands.inputs import info, special_tokens
     from probes.fuzzer.fuzz import fuzz
-    from probes.linter.targets import find_targets
+    from probes.linter.places import find_targets
     from probes.reporters.fuzzing import fuzz_export, fuzz_text
     from probes.reporters.rows import error_row, fuzz_row
 

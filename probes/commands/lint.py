@@ -30,7 +30,8 @@ def add_options(added: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from probes.commands.inputs import read_text, upstream, words
     from probes.linter import lint as linting
-    from probes.linter.targets import Options, find_targets, lint_all
+    from probes.linter.places import find_targets
+    from probes.linter.targets import Options, lint_all
     from probes.reporters.rows import error_row, lint_row
     from probes.reporters.text import lint_text
     from probes.rules import selected
@@ -43,7 +44,9 @@ def run(args: argparse.Namespace) -> int:
     exemptions = linting.read_exemptions(read_text(args.ignore_file), args.ignore_file) if args.ignore_file else []
     known = read_text(args.baseline) if args.baseline else None
     results, unusable = [], []
-    for target, found in lint_all([one for given in args.template for one in find_targets(given)], options):
+    targets = [one for given in args.template for one in find_targets(given)]
+    bounds = {"timeout_seconds": args.timeout, "memory_bytes": args.memory * 1_000_000}
+    for target, found in lint_all(targets, options, **bounds):
         if isinstance(found, JinjarunError):
             unusable.append(error_row(target, found))
             complain(describe(found, f"{target}: not evaluated"), UNUSABLE)

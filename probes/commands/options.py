@@ -143,5 +143,17 @@ def made_up_options(added: argparse.ArgumentParser, examples: int) -> None:
     added.add_argument("--seed", type=int, default=0, metavar="N", help="another seed makes up other conversations")
 
 
+def bound_options(added: argparse.ArgumentParser) -> None:
+    """What the worker of a command may spend."""
+    added.add_argument(
+        "--timeout",
+        type=seconds,
+        default=120.0,
+        metavar="SECONDS",
+        help="of wall clock, for each template (default 120)",
+    )
+    added.add_argument("--memory", type=positive, default=1000, metavar="MB", help="of its worker (default 1000)")
+
+
 def no_options(added: argparse.ArgumentParser) -> None:
     """Nothing beside what every command takes."""

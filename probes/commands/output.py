@@ -158,9 +158,11 @@ def print_spans(spans: Sequence[Span]) -> None:
 
 
 def write_file(path: str, text: str) -> None:
+    from probes.scanner.running import whole_file
+
     try:
-        with open(path, "w", encoding="utf-8", errors="backslashreplace") as file:
-            file.write(text)
+        with whole_file(path) as file:
+            file.write(text.encode("utf-8", "backslashreplace"))
     except OSError as error:
         raise Usage(f"cannot write {path}: {error.strerror or error}") from None
 

@@ -38,4 +38,4 @@ def run(args: argparse.Namespace) -> int:
     return CLEAN
 
 
-COMMAND = Command("list the rules, or print the documentation of one", run, add_options, 0)
+COMMAND = Command("list the rules, or print the documentation of one", run, add_options, 0, bounded=False)

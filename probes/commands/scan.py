@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import sys
+from concurrent.futures import wait
 from typing import TYPE_CHECKING, Any
 
-from jinjarun.errors import InputError
+from jinjarun.errors import InputError, WorkerError
 from probes.commands import Command
-from probes.commands.output import CLEAN, FINDING, INTERRUPTED, complain, tell
+from probes.commands.output import CLEAN, FINDING, INTERRUPTED, complain, describe, tell
+from probes.scanner.begun import remove
 from probes.scanner.running import Lines, Progress, Stoppable, whole_file
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from concurrent.futures import Executor, Future
 
     from probes.reporters.formats import Format, Out
     from probes.results.rows import Row
     from probes.results.tally import Tally
     from probes.scanner.scan import Submits
 
+LOST = 3
+"""Exit code where the executor is gone."""
 DASK = "dask://"
+LOOK_SECONDS = 5.0
+WITHOUT_WORKERS = 12
+"""How many looks in a row a cluster may have no worker before nobody is waited for any more."""
 BEFORE = ".before"
 """What a resumed scan calls the file that it goes on from, until it has written all of it anew."""
 
@@ -58,7 +67,8 @@ def add_options(added: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Exit code 1 for a finding, as `--fail-on` says, or a file that cannot be read; 130 after Ctrl-C."""
+    """Exit code 1 for a finding, as `--fail-on` says, or a file that cannot be read; 3 where the executor is lost; 130
+    after Ctrl-C."""
     from probes.reporters.registry import chosen_format
     from probes.scanner.scan import scan
     from probes.scanner.walk import count
@@ -66,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
     made = chosen_format("json" if args.json else args.format, args.out)
     with contextlib.ExitStack() as open_now:
         executor = None if args.executor is None else open_now.enter_context(dask_executor(args.executor))
-        known = open_now.enter_context(earlier_rows(args, made)) if args.resume else ()
+        known = open_now.enter_context(earlier_rows(args)) if args.resume else ()
         rows = Stoppable(
             scan(
                 args.path,
@@ -90,9 +100,10 @@ def run(args: argparse.Namespace) -> int:
     if rows.stopped:
         complain("stopped; what is done is kept", INTERRUPTED)
         return INTERRUPTED
+    if rows.lost is not None:
+        return complain(f"{describe(rows.lost)[0]}; what is done is kept, and --resume goes on", LOST)
     if args.resume and args.out is not None:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(args.out + BEFORE)
+        remove(args.out + BEFORE)
     if args.out is not None:
         from probes.reporters.figures import headline
 
@@ -121,37 +132,42 @@ def output(path: str | None, made: Format) -> Iterator[Out]:
             yield file
 
 
+def prepare(args: argparse.Namespace) -> None:
+    """Where a scan goes on: what is in its file joins what it went on from before, whole lines only."""
+    from probes.reporters.registry import chosen_format
+
+    made = chosen_format("json" if args.json else args.format, args.out)
+    if not args.resume or args.cache is not None:
+        return
+    if args.out is None or made.name != "jsonl":
+        raise InputError("--resume needs --cache, or --out with a .jsonl file", path="--resume")
+    if not os.path.exists(args.out):
+        return
+    before = args.out + BEFORE
+    if not os.path.exists(before):
+        os.replace(args.out, before)
+        return
+    with open(args.out, "rb") as rows, open(before, "ab") as file:
+        file.write(b"\n")
+        for line in rows:
+            if line.endswith(b"\n"):
+                file.write(line)
+
+
 @contextlib.contextmanager
-def earlier_rows(args: argparse.Namespace, made: Format) -> Iterator[Iterator[Row] | tuple[()]]:
+def earlier_rows(args: argparse.Namespace) -> Iterator[Iterator[Row] | tuple[()]]:
     """The rows of the file that was cut off. It is kept beside the new one until that has all rows."""
     if args.cache is not None:
         yield ()
         return
-    if args.out is None or made.name != "jsonl":
-        raise InputError("--resume needs --cache, or --out with a .jsonl file", path="--resume")
     from probes.reporters.jsonl import read
 
-    before = args.out + BEFORE
-    if os.path.exists(args.out):
-        if os.path.exists(before):
-            append_rows(args.out, before)
-        else:
-            os.replace(args.out, before)
+    before = str(args.out) + BEFORE
     if not os.path.exists(before):
         yield ()
         return
     with open(before, "rb") as file:
         yield read(file)
-
-
-def append_rows(source: str, target: str) -> None:
-    """A resumed scan was cut off as well: its rows join those that it went on from."""
-    from probes.reporters.jsonl import read
-
-    with open(source, "rb") as rows, open(target, "ab") as file:
-        file.write(b"\n")
-        for row in read(rows):
-            file.write(f"{row.to_json()}\n".encode())
 
 
 @contextlib.contextmanager
@@ -168,8 +184,47 @@ def dask_executor(url: str) -> Iterator[Submits]:
         client = connect("tcp://" + url.removeprefix(DASK), timeout="10s")
     except (OSError, ValueError) as error:
         raise InputError(f"{url}: no scheduler answers ({error})", path="--executor") from None
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # that it is lost, the scan tells
     with client:
-        yield client.get_executor(pure=False)
+        yield Cluster(client)
 
 
-COMMAND = Command("probe every template of many files, each distinct one once", run, add_options, 0)
+class Cluster:
+    """A Dask client as an executor of a scan."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._executor: Executor = client.get_executor(pure=False)
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any) -> Waited:
+        return Waited(self._executor.submit(fn, *args), self)
+
+    def is_deserted(self) -> bool:
+        """Whether the scheduler has no workers. One that does not answer is found out by the client itself."""
+        try:
+            return bool(self._client.scheduler_info().get("workers") == {})
+        except (OSError, RuntimeError):
+            return False
+
+
+class Waited:
+    """A call that a cluster has been given; it is waited for as long as there is somebody to answer it."""
+
+    def __init__(self, future: Future[Any], cluster: Cluster) -> None:
+        self._future = future
+        self._cluster = cluster
+        self.done, self.cancel = future.done, future.cancel
+
+    def result(self) -> Any:
+        deserted = 0
+        while deserted < WITHOUT_WORKERS:
+            wait([self._future], LOOK_SECONDS)
+            if self._future.done():
+                return self._future.result()
+            deserted = deserted + 1 if self._cluster.is_deserted() else 0
+        raise WorkerError("the cluster has no workers any more", reason="lost", function="scan")
+
+
+COMMAND = Command(
+    "probe every template of many files, each distinct one once", run, add_options, 0, bounded=False, prepare=prepare
+)

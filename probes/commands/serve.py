@@ -47,4 +47,4 @@ def run(args: argparse.Namespace) -> int:
     return CLEAN
 
 
-COMMAND = Command("answer llama-server's endpoints for a template", run, add_options, json=False)
+COMMAND = Command("answer llama-server's endpoints for a template", run, add_options, json=False, bounded=False)

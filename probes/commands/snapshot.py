@@ -29,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
     from probes.chats.corpus import corpus_folder
     from probes.commands.inputs import info, special_tokens
     from probes.comparison.snapshot import Kept, Mode, keep, snapshot_file
-    from probes.linter.targets import find_targets
+    from probes.linter.places import find_targets
     from probes.reporters.changes import snapshot_text
     from probes.reporters.rows import error_row, snapshot_row
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import os
+import math
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from jinjarun.errors import JinjarunError, SourceError
+from jinjarun.errors import JinjarunError, WorkerError
 from jinjarun.isolation import IsolatedExecutor
 from jinjarun.sources import open_source
-from jinjarun.sources.files import boundary, require_inside
 from probes.chats.corpus import corpus_folder
 from probes.linter.lint import LintResult, lint
+from probes.linter.places import files_of
 from probes.report import Evidence, Finding, NotEvaluated, TemplateInfo, TemplateSource
 from probes.rules import selected
 
@@ -22,11 +22,9 @@ if TYPE_CHECKING:
 
     from jinjarun.sources import Source
 
-TEMPLATE_ENDING = ".jinja"
-CONFIG = "tokenizer_config.json"
 NO_TEMPLATE = "PK303"
 TIMEOUT_SECONDS = 120.0
-CPU_SECONDS = 60
+MEMORY_BYTES = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,36 +36,6 @@ class Options:
     preview: bool = False
     variant: str | None = None
     upstream: str | None = None
-
-
-def find_targets(target: str) -> list[str]:
-    """The target itself, or for a folder that is no model: the template files and model folders below it, sorted.
-
-    `SourceError` where one of the files is a link that leads out of the folder.
-    """
-    if not os.path.isdir(target) or _is_model(os.listdir(target)):
-        return [target]
-    found = sorted(_below(target))
-    if not found:
-        raise SourceError(f"{target}: holds no template, and no folder of a model", path=target)
-    return found
-
-
-def _is_model(names: Sequence[str]) -> bool:
-    return CONFIG in names or "chat_template.jinja" in names or "chat_template.json" in names
-
-
-def _below(root: str) -> Iterator[str]:
-    inside = boundary(root)
-    for folder, folders, names in os.walk(root):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        if _is_model(names):
-            folders.clear()
-            yield folder
-        else:
-            for path in (os.path.join(folder, name) for name in names if name.endswith(TEMPLATE_ENDING)):
-                require_inside(path, inside)
-                yield path
 
 
 def lint_target(target: str, options: Options) -> list[LintResult]:
@@ -116,9 +84,15 @@ def lint_isolated(target: str, options: dict[str, Any]) -> list[dict[str, Any]]:
     return [result.to_dict() for result in lint_target(target, Options(**given))]
 
 
-def lint_all(targets: Sequence[str], options: Options) -> Iterator[tuple[str, list[LintResult] | JinjarunError]]:
+def lint_all(
+    targets: Sequence[str],
+    options: Options,
+    *,
+    timeout_seconds: float = TIMEOUT_SECONDS,
+    memory_bytes: int = MEMORY_BYTES,
+) -> Iterator[tuple[str, list[LintResult] | JinjarunError]]:
     """Each target with its results, or with the error that kept it from being judged; in a worker process each where
-    there is more than one and the system has such workers."""
+    there is more than one and the system has such workers. The bounds are those of a worker."""
     if len(targets) < 2 or sys.platform == "win32":
         for target in targets:
             try:
@@ -126,7 +100,13 @@ def lint_all(targets: Sequence[str], options: Options) -> Iterator[tuple[str, li
             except JinjarunError as error:
                 yield target, error
         return
-    with IsolatedExecutor(timeout_seconds=TIMEOUT_SECONDS, cpu_seconds=CPU_SECONDS, initializer=_warm) as executor:
+    with IsolatedExecutor(
+        timeout_seconds=timeout_seconds,
+        cpu_seconds=math.ceil(timeout_seconds),
+        memory_bytes=memory_bytes,
+        initializer=_warm,
+        readable=[path for target in targets for path in files_of(target)],
+    ) as executor:
         futures = [(target, executor.submit(lint_isolated, target, asdict(options))) for target in targets]
         for target, future in futures:
             yield target, _result(future)
@@ -139,16 +119,18 @@ def _warm() -> None:
 
 def _result(future: Future[list[dict[str, Any]]]) -> list[LintResult] | JinjarunError:
     try:
-        answers = future.result()
+        return [
+            LintResult(
+                name=answer["template"],
+                template=TemplateInfo.model_validate(answer["info"]),
+                findings=[Finding.model_validate(row) for row in answer["findings"]],
+                not_evaluated=[NotEvaluated.model_validate(row) for row in answer["not_evaluated"]],
+                evidence={key: Evidence.model_validate(piece) for key, piece in answer["evidence"].items()},
+            )
+            for answer in future.result()
+        ]
     except JinjarunError as error:
         return error
-    return [
-        LintResult(
-            name=answer["template"],
-            template=TemplateInfo.model_validate(answer["info"]),
-            findings=[Finding.model_validate(row) for row in answer["findings"]],
-            not_evaluated=[NotEvaluated.model_validate(row) for row in answer["not_evaluated"]],
-            evidence={key: Evidence.model_validate(piece) for key, piece in answer["evidence"].items()},
-        )
-        for answer in answers
-    ]
+    except (ValueError, TypeError, KeyError, AttributeError):
+        what = "its worker answered something that no lint answers; not evaluated; please report it with the template"
+        return WorkerError(f"lint: {what}", reason="protocol", function="lint")

@@ -6,13 +6,13 @@ import contextlib
 import errno
 import os
 import sqlite3
-import tempfile
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from jinjarun.errors import InputError
 from probes.results.rows import Summary
+from probes.scanner.temporary import temporary_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,17 +50,20 @@ class Answers:
     def __init__(self, folder: str | None, tool: str) -> None:
         self.tool = tool
         self._closed = False
-        self._temporary = tempfile.TemporaryDirectory(prefix="jinjarun-scan-") if folder is None else None
         self._recent: OrderedDict[str, Known] = OrderedDict()
-        where = self._temporary.name if self._temporary is not None else str(folder)
-        self.path = os.path.join(where, FILE)
-        os.makedirs(where, exist_ok=True)
-        with self._sqlite_errors():
-            self._db = sqlite3.connect(self.path, timeout=60, isolation_level=None, check_same_thread=False)
-            self._db.execute("PRAGMA journal_mode = WAL")
-            self._db.execute("PRAGMA synchronous = OFF" if folder is None else "PRAGMA synchronous = NORMAL")
-            self._db.execute("PRAGMA journal_size_limit = 4000000")
-            self._db.executescript(_TABLES)
+        with contextlib.ExitStack() as opened:
+            where = opened.enter_context(temporary_folder()) if folder is None else folder
+            self.path = os.path.join(where, FILE)
+            os.makedirs(where, exist_ok=True)
+            with self._sqlite_errors():
+                self._db = sqlite3.connect(self.path, timeout=60, isolation_level=None, check_same_thread=False)
+                opened.callback(self._db.close)
+                self._db.execute("PRAGMA journal_mode = WAL")
+                self._db.execute("PRAGMA synchronous = OFF" if folder is None else "PRAGMA synchronous = NORMAL")
+                self._db.execute("PRAGMA journal_size_limit = 4000000")
+                self._db.execute("PRAGMA temp_store = MEMORY")
+                self._db.executescript(_TABLES)
+            self._opened = opened.pop_all()
 
     def get(self, sha256: str) -> Known | None:
         known = self._recent.get(sha256)
@@ -72,10 +75,21 @@ class Answers:
                 "SELECT summary FROM answers WHERE sha256 = ? AND tool = ?", (sha256, self.tool)
             ).fetchone()
             failed = self._db.execute("SELECT type, message FROM failures WHERE sha256 = ?", (sha256,)).fetchone()
-        if row is not None:
-            return self._remember(sha256, Known("probed", Summary.model_validate_json(row[0])))
+        summary = None if row is None else self._summary(sha256, row[0])
+        if summary is not None:
+            return self._remember(sha256, Known("probed", summary))
         if failed is not None:
             return self._remember(sha256, Known("not_evaluated", error={"type": failed[0], "message": failed[1]}))
+        return None
+
+    def _summary(self, sha256: str, text: Any) -> Summary | None:
+        """What a row of the file says; one that is no summary of this tool is forgotten, so that it is asked again."""
+        with contextlib.suppress(ValueError, TypeError):
+            summary = Summary.model_validate_json(text)
+            if summary.tool == self.tool:
+                return summary
+        with self._sqlite_errors():
+            self._db.execute("DELETE FROM answers WHERE sha256 = ? AND tool = ?", (sha256, self.tool))
         return None
 
     def put(self, sha256: str, summary: Summary, detail: bytes | None) -> None:
@@ -103,13 +117,11 @@ class Answers:
             row = self._db.execute(
                 "SELECT detail FROM answers WHERE sha256 = ? AND tool = ?", (sha256, self.tool)
             ).fetchone()
-        return None if row is None else row[0]
+        return row[0] if row is not None and isinstance(row[0], bytes) else None
 
     def close(self) -> None:
         self._closed = True
-        self._db.close()
-        if self._temporary is not None:
-            self._temporary.cleanup()
+        self._opened.close()
 
     def _remember(self, sha256: str, known: Known) -> Known:
         self._recent[sha256] = known

@@ -6,9 +6,11 @@ import contextlib
 import os
 import signal
 import stat
-import tempfile
 import time
-from typing import TYPE_CHECKING, Generic, TextIO, TypeVar
+from typing import TYPE_CHECKING, BinaryIO, Generic, TextIO, TypeVar
+
+from jinjarun.errors import WorkerError
+from probes.scanner.begun import begun, begun_lines
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
@@ -20,13 +22,14 @@ T = TypeVar("T")
 
 
 class Stoppable(Generic[T]):
-    """Items until the first Ctrl-C, then the end, so that whoever reads them finishes what it writes. A second one is
-    a KeyboardInterrupt, as ever."""
+    """Items until the first Ctrl-C (`stopped`), or until what makes them is lost (`lost` says how), then the end, so
+    that whoever reads them finishes what it writes. A second Ctrl-C is a KeyboardInterrupt, as ever."""
 
     def __init__(self, items: Generator[T, None, None]) -> None:
         self._items = items
         self._waiting = False
         self.stopped = False
+        self.lost: WorkerError | None = None
 
     def __iter__(self) -> Iterator[T]:
         with self._listening(), contextlib.closing(self._items):
@@ -38,6 +41,9 @@ class Stoppable(Generic[T]):
                     return
                 except KeyboardInterrupt:
                     self.stopped = True
+                    return
+                except WorkerError as error:
+                    self.lost = error
                     return
                 finally:
                     self._waiting = False
@@ -67,7 +73,7 @@ class Lines:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0), 0o666)
+        self._file = begun_lines(path)
         self._regular = stat.S_ISREG(os.fstat(self._file).st_mode)
         self._whole = 0
 
@@ -87,27 +93,17 @@ class Lines:
 
 
 @contextlib.contextmanager
-def whole_file(path: str) -> Iterator[tempfile._TemporaryFileWrapper[bytes]]:
+def whole_file(path: str) -> Iterator[BinaryIO]:
     """A file that takes the place of `path` when all is written, and else leaves it as it was."""
-    folder, name = os.path.split(os.path.abspath(path))
-    mode = os.stat(path).st_mode if os.path.exists(path) else None
-    if mode is not None and not stat.S_ISREG(mode):
-        with open(path, "wb") as device:
-            yield device  # type: ignore[misc]  # what both have is write
-        return
-    file = tempfile.NamedTemporaryFile(dir=folder, prefix=f".{name}.", delete=False)  # noqa: SIM115  (closed below)
+    file = begun(path)
     try:
-        with file:
-            yield file
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(file.name, stat.S_IMODE(mode) if mode is not None else 0o666 & ~umask)
-        os.replace(file.name, path)
+        with open(file.descriptor, "wb") as opened:
+            yield opened
+        file.finish()
     except OSError as error:
         raise OSError(error.errno, f"{path}: {error.strerror}; the file is as it was before") from None
     finally:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(file.name)
+        file.drop()
 
 
 class Progress:

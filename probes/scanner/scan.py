@@ -12,17 +12,17 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from base64 import b64decode
 from collections import deque
+from concurrent.futures import BrokenExecutor, CancelledError
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from jinjarun.errors import InputError, JinjarunError, WorkerError, quote
-from probes.results.rows import Row, Status, Summary, tool
+from probes.results.rows import Row, Status, tool
 from probes.scanner.answers import Answers, Known
 from probes.scanner.walk import find
-from probes.scanner.worker import evaluate, isolated, walled
+from probes.scanner.worker import checked, evaluate, isolated, walled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from probes.prober import Depth
     from probes.scanner.found import Found
-    from probes.scanner.worker import Answered
+    from probes.scanner.worker import Evaluation
 
 FUTURES = 16
 """Calls in the window for each one that runs: how long one slow template may hold up the row before it."""
@@ -77,7 +77,8 @@ def scan(
     `stdin` is what `-` reads.
 
     What a template does never raises. A file that cannot be read is a row with status "error", a template that hit a
-    limit or lost its worker twice one with "not_evaluated". A full disk raises OSError, a damaged cache InputError.
+    limit or lost its worker twice one with "not_evaluated". A full disk raises OSError, a damaged cache InputError, an
+    executor that is gone WorkerError ("lost"): the rows before it are whole, and what was answered is kept.
     Closing the iterator, or Ctrl-C in it, keeps every answer that is there.
     """
     for name, value in (("jobs", jobs), ("limit", limit)):
@@ -133,8 +134,7 @@ class _Asked:
     """A template that is being probed."""
 
     template: str
-    promise: Promise | None = None
-    refusal: Exception | None = None
+    promise: Promise
 
 
 class _Window:
@@ -154,8 +154,11 @@ class _Window:
             if one.text is not None:
                 sha256 = hashlib.sha256(one.text.encode("utf-8", "surrogatepass")).hexdigest()
                 if sha256 not in self._asked and self._answers.get(sha256) is None:
-                    self._asked[sha256] = _Asked(one.text)
-                    self._ask(self._asked[sha256])
+                    try:
+                        self._asked[sha256] = _Asked(one.text, self._ask(one.text))
+                    except WorkerError:
+                        yield from self._finished()
+                        raise
                 one = replace(one, text=None)
             self._waiting.append((one, sha256))
             while self._waiting and (self._full() or self._settled(self._waiting[0][1])):
@@ -163,28 +166,32 @@ class _Window:
         while self._waiting:
             yield self._row(*self._waiting.popleft())
 
+    def _finished(self) -> Iterator[Row]:
+        """The rows that wait for nobody."""
+        while self._waiting and self._settled(self._waiting[0][1]):
+            yield self._row(*self._waiting.popleft())
+
     def close(self) -> None:
         """Keeps the answers that have come; the others are not waited for."""
         for sha256, asked in list(self._asked.items()):
-            if asked.promise is not None and asked.promise.done():
-                self._settle(sha256, attempts=1)
-            elif asked.promise is not None:
+            if asked.promise.done():
+                with contextlib.suppress(WorkerError):
+                    self._settle(sha256, attempts=1)
+            else:
                 asked.promise.cancel()
 
     def _full(self) -> bool:
         return len(self._asked) >= self._size or len(self._waiting) >= WAITING
 
-    def _ask(self, asked: _Asked) -> None:
-        """An executor that takes nothing any more costs an answer, not the scan."""
-        asked.promise = None
+    def _ask(self, template: str) -> Promise:
         try:
-            asked.promise = self._submit(asked.template)
+            return self._submit(template)
         except Exception as error:
-            asked.refusal = error
+            raise _lost(error) from None
 
     def _settled(self, sha256: str | None) -> bool:
         asked = None if sha256 is None else self._asked.get(sha256)
-        return asked is None or asked.promise is None or asked.promise.done()
+        return asked is None or asked.promise.done()
 
     def _row(self, found: Found, sha256: str | None) -> Row:
         if sha256 is None:
@@ -213,33 +220,45 @@ class _Window:
     def _settle(self, sha256: str, attempts: int) -> None:
         """Waits for the answer and keeps it; a template whose worker went away is asked again."""
         asked = self._asked[sha256]
-        answer: Answered | None = None
+        answer: Evaluation | None = None
         error: Exception | None = None
         for attempt in range(attempts):
             if attempt:
-                self._ask(asked)
-            if asked.promise is None:
-                error = asked.refusal
-                continue
+                asked.promise = self._ask(asked.template)
             try:
-                answer = asked.promise.result()
+                answer = checked(asked.promise.result(), self._answers.tool)
                 break
             except WorkerError as failed:
                 error = failed
-                if failed.details.get("reason") != "crash":
+                if failed.details.get("reason") not in {"crash", "start"}:
                     break
             except JinjarunError as failed:
                 error = failed
                 break
             except Exception as failed:  # whatever a foreign executor raises when a machine is gone
                 error = failed
+        if error is not None and answer is None and _tells_of_the_executor(error):
+            raise _lost(error)
         if answer is None:
             self._answers.fail(sha256, _described(error))
-        elif answer["limited"] is not None:
-            self._answers.fail(sha256, {"type": "LimitExceeded", "message": answer["limited"]})
+        elif answer.limited is not None:
+            self._answers.fail(sha256, {"type": "LimitExceeded", "message": answer.limited})
         else:
-            self._answers.put(sha256, Summary(**answer["summary"]), b64decode(answer["detail"]))
+            self._answers.put(sha256, answer.summary, answer.detail)
         del self._asked[sha256]
+
+
+def _tells_of_the_executor(error: Exception) -> bool:
+    """Whether it is all calls that fail so, not this one alone. Nobody but the executor cancels a call that is waited
+    for."""
+    if isinstance(error, WorkerError):
+        return error.details.get("reason") in {"start", "lost"}
+    return isinstance(error, CancelledError | BrokenExecutor)
+
+
+def _lost(error: Exception) -> WorkerError:
+    what = error.message if isinstance(error, JinjarunError) else f"{type(error).__name__}: {error}".rstrip(": ")
+    return WorkerError(f"the executor is lost ({quote(what)})", reason="lost", function="scan")
 
 
 def _described(error: Exception | None) -> dict[str, str]:

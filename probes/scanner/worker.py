@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 import sys
 import zlib
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
-from jinjarun.errors import JinjarunError
+from jinjarun.errors import JinjarunError, WorkerError
 from jinjarun.isolation import IsolatedExecutor
 from jinjarun.template import Template
 from probes.chats.named import CHATS
 from probes.prober import probe
 from probes.report import FROZEN_NOW
-from probes.results.rows import limited, summarise
+from probes.results.rows import Summary, limited, summarise
 
 if TYPE_CHECKING:
     from probes.prober import Depth
@@ -27,6 +27,11 @@ MEMORY_BYTES = 500_000_000
 SHOWN = ("system-user", "call-object-args", "parallel-calls", "reasoning-tool-turn", "call-answered")
 """The conversations whose renders are kept with the origin of every character."""
 SHOWN_CHARACTERS = 20_000
+
+
+SUMMARY_BYTES = 500_000
+DETAIL_BYTES = 50_000_000
+"""The most that is taken of a worker: real ones have a hundredth of it."""
 
 
 class Answered(TypedDict):
@@ -70,9 +75,40 @@ def evaluate(template: str, depth: Depth) -> Answered:
     }
 
 
+class Evaluation(NamedTuple):
+    """An answer that was looked through: `detail` is compressed."""
+
+    summary: Summary
+    limited: str | None
+    detail: bytes
+
+
+def checked(answer: Any, tool: str) -> Evaluation:
+    """What `evaluate` answered, from whichever machine: a worker that was taken over answers what it likes. Raises
+    WorkerError ("protocol") for all that no probe by this `tool` could have answered."""
+    try:
+        summary = Summary.model_validate(answer["summary"])
+        limited, detail = answer["limited"], b64decode(answer["detail"], validate=True)
+        unpacked(detail)
+        if summary.tool == tool and len(summary.as_json) <= SUMMARY_BYTES and isinstance(limited, str | None):
+            return Evaluation(summary, limited, detail)
+    except (ValueError, TypeError, KeyError, IndexError, RecursionError):
+        pass
+    what = "its worker answered something that no probe answers; not evaluated; please report it with the template"
+    raise WorkerError(f"evaluate: {what}", reason="protocol", function="evaluate")
+
+
 def unpacked(detail: bytes) -> bytes:
-    """The JSON of a `Detail`, of which `Row.detail` gives the compressed form."""
-    return zlib.decompress(detail)
+    """The JSON of a `Detail`, of which `Row.detail` gives the compressed form. ValueError where it is none, or one of
+    more than DETAIL_BYTES."""
+    unpacking = zlib.decompressobj()
+    try:
+        data = unpacking.decompress(detail, DETAIL_BYTES)
+    except zlib.error:
+        raise ValueError("the detail is not compressed as it should be") from None
+    if not unpacking.eof or unpacking.unused_data:
+        raise ValueError(f"the detail is cut off, or larger than {DETAIL_BYTES:,} bytes")
+    return data
 
 
 def walled(template: str, depth: Depth) -> Answered:

@@ -54,6 +54,41 @@ class Closed:
         raise RuntimeError("cannot schedule new futures after shutdown")
 
 
+class Gone(Here):
+    """An executor that goes away after some calls: then each fails with `error`; for None it takes no more."""
+
+    def __init__(self, calls: int, error: type[Exception] | None) -> None:
+        super().__init__()
+        self.left = calls
+        self.error = error
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any) -> Future[Any]:
+        self.left -= 1
+        if self.left >= 0:
+            return super().submit(fn, *args)
+        if self.error is None:
+            raise RuntimeError("cannot schedule new futures after shutdown")
+        future: Future[Any] = Future()
+        future.set_exception(self.error("gone"))
+        return future
+
+
+class Forging(Here):
+    """An executor whose worker answers `answer` for one template."""
+
+    def __init__(self, template: str, answer: Any) -> None:
+        super().__init__()
+        self.template = template
+        self.answer = answer
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any) -> Future[Any]:
+        if args[0] != self.template:
+            return super().submit(fn, *args)
+        future: Future[Any] = Future()
+        future.set_result(self.answer)
+        return future
+
+
 def killed_once(template: str, depth: str, mark: str) -> Answered:
     """Kills its worker the first time, and answers the second time."""
     from probes.scanner.worker import evaluate  # noqa: PLC0415

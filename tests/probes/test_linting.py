@@ -18,7 +18,8 @@ from probes.linter.lint import (
     without_baseline,
     without_exemptions,
 )
-from probes.linter.targets import Options, find_targets, lint_all
+from probes.linter.places import find_targets
+from probes.linter.targets import Options, lint_all
 from probes.rules import rules
 from tests.probes.conftest import Run
 from tests.probes.token_files import CHATML, gguf_file, model_folder

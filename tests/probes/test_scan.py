@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import io
 import json
 import os
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
+import zlib
+from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -22,19 +27,19 @@ from typing import Any
 import pytest
 
 import probes
-from jinjarun.errors import InputError
+from jinjarun.errors import InputError, WorkerError
 from probes import cli
 from probes.commands import scan as command
 from probes.reporters.jsonl import read
 from probes.results.rows import Row, summarise
 from probes.scanner import parquet_pages, worker
-from probes.scanner.answers import FILE
+from probes.scanner.answers import FILE, Answers
 from probes.scanner.running import Lines, Progress, Stoppable, duration, progress, whole_file
 from probes.scanner.scan import scan
 from probes.scanner.walk import find
-from probes.scanner.worker import unpacked
+from probes.scanner.worker import evaluate, unpacked
 from tests.probes.conftest import Run
-from tests.probes.scan_targets import Closed, Here, Unreliable
+from tests.probes.scan_targets import Closed, Forging, Gone, Here, Unreliable
 from tests.sources.support import SHARED, TEMPLATE, needs_shared, write
 
 OTHER = "{% for message in messages %}{{ message.role }}: {{ message.content }}\n{% endfor %}"
@@ -386,10 +391,51 @@ def test_a_lost_machine_costs_a_second_attempt(tmp_path: Path) -> None:
     rows = rows_of(tmp_path, executor=Unreliable(9))
     assert [row.status for row in rows] == ["not_evaluated", "not_evaluated"]
     assert rows[1].error == {"type": "ConnectionError", "message": "the machine is gone"}
-    assert rows_of(tmp_path, executor=Closed())[0].error == {
-        "type": "RuntimeError",
-        "message": "cannot schedule new futures after shutdown",
-    }
+
+
+def test_an_executor_that_is_gone_ends_the_scan(tmp_path: Path) -> None:
+    """However it tells: it takes nothing, its calls are cancelled, its processes are broken."""
+    write(tmp_path, {"a.jinja": OTHER, "b.jinja": OTHER, "c.jinja": TEMPLATE})
+    for executor in (Closed(), Gone(0, CancelledError), Gone(0, BrokenProcessPool)):
+        with pytest.raises(WorkerError, match="the executor is lost") as lost:
+            rows_of(tmp_path, executor=executor)
+        assert lost.value.details["reason"] == "lost"
+    for error in (None, CancelledError, BrokenProcessPool):
+        rows = []
+        with pytest.raises(WorkerError, match="the executor is lost"):  # noqa: PT012
+            for row in scan([tmp_path], executor=Gone(1, error), depth="quick"):
+                rows.append(row)
+        assert [row.status for row in rows] == ["probed", "probed"], "what was answered stays"
+
+
+def test_a_pool_that_cannot_start_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, {"a.jinja": OTHER})
+    monkeypatch.setattr(sys, "executable", "/no/such/python")
+    with pytest.raises(WorkerError, match="the executor is lost") as lost:
+        list(scan([tmp_path], jobs=1, depth="quick"))
+    assert "FileNotFoundError" in lost.value.message
+
+
+GOOD = evaluate(OTHER, "quick")
+FORGED: list[Any] = [
+    *(None, 5, [], {}, "answer", [1, 2, 3], {"summary": {}}),
+    *(GOOD | {"summary": summary} for summary in (None, [], {}, {**GOOD["summary"], "bytes": "many"}, "x")),
+    GOOD | {"summary": {**GOOD["summary"], "tool": "another"}},
+    GOOD | {"summary": {**GOOD["summary"], "family": "x" * 600_000}},
+    *(GOOD | {"limited": limited} for limited in (5, [], {}, True)),
+    *(GOOD | {"detail": detail} for detail in (None, 5, "", "ü", "not base64!", "AAAA", GOOD["detail"][:-8])),
+    GOOD | {"detail": b64encode(zlib.compress(bytes(100_000_000), 9)).decode()},
+    {key: value for key, value in GOOD.items() if key != "limited"},
+]
+
+
+@pytest.mark.parametrize("answer", FORGED, ids=range(len(FORGED)))
+def test_an_answer_that_no_probe_gives_costs_one_template(tmp_path: Path, answer: Any) -> None:
+    write(tmp_path, {"a.jinja": OTHER, "b.jinja": TEMPLATE})
+    rows = rows_of(tmp_path, executor=Forging(OTHER, answer))
+    assert [row.status for row in rows] == ["not_evaluated", "probed"]
+    assert rows[0].error is not None
+    assert "no probe answers" in rows[0].error["message"]
 
 
 def test_a_killed_worker_loses_nothing(tmp_path: Path) -> None:
@@ -409,12 +455,14 @@ def test_a_killed_worker_loses_nothing(tmp_path: Path) -> None:
 
 def kill_workers(parent: int) -> int:
     """Kills the worker processes of `parent`; how many there were."""
-    children = Path(f"/proc/{parent}/task").glob("*/children")
-    pids = [int(pid) for file in children for pid in file.read_text().split()]
-    workers = [pid for pid in pids if b"jinjarun.isolation" in Path(f"/proc/{pid}/cmdline").read_bytes()]
-    for pid in workers:
-        os.kill(pid, signal.SIGKILL)
-    return len(workers)
+    killed = 0
+    for file in Path(f"/proc/{parent}/task").glob("*/children"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # of a thread or process that has just ended
+            for pid in map(int, file.read_text().split()):
+                if b"jinjarun.isolation" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                    os.kill(pid, signal.SIGKILL)
+                    killed += 1
+    return killed
 
 
 def test_memory_is_flat(tmp_path: Path) -> None:
@@ -456,6 +504,67 @@ def test_a_damaged_cache_is_an_error(tmp_path: Path) -> None:
     write(tmp_path, {"x.jinja": OTHER, f"cache/{FILE}": b"not a database, but long enough to be looked at" * 50})
     with pytest.raises(InputError, match="is damaged"):
         rows_of(tmp_path, cache=tmp_path / "cache")
+
+
+@pytest.mark.parametrize("text", ["", "{}", "null", "[" * 100_000, '{"tool": 5}', b"\xff", 7, '{"tool": "another"}'])
+def test_a_row_of_the_cache_that_is_no_summary_is_asked_again(tmp_path: Path, text: Any) -> None:
+    write(tmp_path, {"t/a.jinja": OTHER})
+    cache = tmp_path / "cache"
+    (first,) = rows_of(tmp_path / "t", cache=cache)
+    with contextlib.closing(sqlite3.connect(cache / FILE, isolation_level=None)) as database:
+        database.execute("UPDATE answers SET summary = ?, detail = 'no bytes'", (text,))
+    here = Here()
+    (again,) = rows_of(tmp_path / "t", cache=cache, executor=here)
+    assert here.calls == [OTHER]
+    assert again.to_json() == first.to_json()
+    here = Here()
+    rows_of(tmp_path / "t", cache=cache, executor=here)
+    assert here.calls == [], "and kept"
+
+
+def test_a_damaged_cache_is_closed(tmp_path: Path) -> None:
+    write(tmp_path, {"x.jinja": OTHER, f"cache/{FILE}": b"not a database, but long enough to be looked at" * 50})
+    before = set(os.listdir("/dev/fd"))
+    with pytest.raises(InputError, match="is damaged"):
+        Answers(str(tmp_path / "cache"), "tool")
+    assert set(os.listdir("/dev/fd")) == before
+
+
+OWNER = """
+import sys, tempfile
+tempfile.tempdir = sys.argv[1]
+from probes.scanner.temporary import temporary_folder
+with temporary_folder() as folder:
+    print(folder, flush=True)
+    input()
+"""
+
+
+def test_temporary_folders_of_the_dead_are_cleared_away(tmp_path: Path) -> None:
+    """Those of the living stay, and so does what is not ours."""
+    (tmp_path / "other").mkdir()
+    (tmp_path / "jinjarun-tmp-file").write_text("no folder")
+    (tmp_path / "jinjarun-tmp-link").symlink_to("other")
+    command = [sys.executable, "-c", OWNER, str(tmp_path)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with (
+        subprocess.Popen(command, cwd=ROOT, **pipes) as killed,  # type: ignore[call-overload]
+        subprocess.Popen(command, cwd=ROOT, **pipes) as living,  # type: ignore[call-overload]
+    ):
+        left, owned = (Path(process.stdout.readline().strip()) for process in (killed, living))
+        write(left, {"answers": "data"})
+        killed.kill()
+        killed.wait()
+        assert left.exists()
+        with subprocess.Popen(command, cwd=ROOT, **pipes) as third:  # type: ignore[call-overload]
+            new = Path(third.stdout.readline().strip())
+            assert not left.exists()
+            assert owned.exists()
+            assert new.exists()
+            third.communicate("\n")
+        assert not new.exists()
+        living.communicate("\n")
+    assert sorted(os.listdir(tmp_path)) == ["jinjarun-tmp-file", "jinjarun-tmp-link", "other"]
 
 
 def test_what_is_done_is_kept_when_it_is_closed(tmp_path: Path) -> None:
@@ -591,8 +700,6 @@ def test_ctrl_c_keeps_what_is_done(many: Path, tmp_path: Path, ending: str) -> N
 
 
 def answers(cache: Path) -> int:
-    import sqlite3  # noqa: PLC0415
-
     if not (cache / FILE).exists():
         return 0
     connection = sqlite3.connect(cache / FILE, timeout=10)
@@ -715,6 +822,59 @@ def test_dask(many: Path) -> None:
                 os.kill(next(iter(cluster.workers.values())).pid, signal.SIGKILL)
     assert [os.path.basename(row.id) for row in rows] == [f"{number:03}.jinja" for number in range(60)]
     assert Counter(row.status for row in rows) == {"probed": 60}
+
+
+@contextlib.contextmanager
+def dask(folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes], subprocess.Popen[bytes]]]:
+    """A scheduler and its only worker, each a process: the scheduler's address, and both."""
+    pytest.importorskip("distributed")
+    known, local = folder / "scheduler.json", ["--host", "127.0.0.1", "--port", "0"]
+    scheduler = [sys.executable, "-m", "distributed.cli.dask_scheduler", *local, "--scheduler-file", str(known)]
+    worker = [sys.executable, "-m", "distributed.cli.dask_worker", "--nthreads", "1", "--no-nanny"]
+    quiet: dict[str, Any] = {"cwd": ROOT, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with contextlib.ExitStack() as ends:
+        running = []
+        for command in ([*scheduler, "--no-dashboard"], [*worker, "--no-dashboard", "--scheduler-file", str(known)]):
+            while running and not (known.exists() and known.read_text().endswith("}")):
+                assert running[0].poll() is None
+                time.sleep(0.05)
+            process = ends.enter_context(subprocess.Popen(command, **quiet))
+            ends.callback(process.kill)
+            running.append(process)
+        yield json.loads(known.read_text())["address"].replace("tcp://", "dask://"), running[0], running[1]
+
+
+def test_a_scheduler_that_dies_ends_the_scan(many: Path, tmp_path: Path, run: Run) -> None:
+    """With a code of its own; what was answered stays, and the scan goes on to the same bytes as an undisturbed one."""
+    out, whole = tmp_path / "rows.jsonl", tmp_path / "whole.jsonl"
+    with dask(tmp_path) as (address, scheduler, _):
+        scanning = process(many, "--executor", address, "--depth", "quick", "--out", out)
+        wait_for_rows(out, 5, scanning)
+        scheduler.kill()
+        _, said = scanning.communicate()
+    assert scanning.returncode == command.LOST
+    assert said.startswith(b"jinjarun: worker error: the executor is lost (")
+    assert said.endswith(b"; what is done is kept, and --resume goes on\n")
+    assert said.count(b"\n") == 1
+    done = out.read_bytes().count(b"\n")
+    assert 5 <= done < 60
+    assert run(many, "--depth", "quick", "--out", whole)[0] == cli.CLEAN
+    assert whole.read_bytes().startswith(out.read_bytes())
+    assert run(many, "--depth", "quick", "--out", out, "--resume")[0] == cli.CLEAN
+    assert whole.read_bytes() == out.read_bytes()
+
+
+def test_a_cluster_without_workers_ends_the_scan(
+    many: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with dask(tmp_path) as (address, _, worker):
+        with command.dask_executor(address) as executor:
+            executor.submit(len, "abc").result()
+            worker.kill()
+        monkeypatch.setattr(command, "LOOK_SECONDS", 0.1)
+        code, _, said = run(many, "--executor", address, "--depth", "quick", "--format", "jsonl")
+    assert code == command.LOST
+    assert "the cluster has no workers any more" in said
 
 
 # Real files
