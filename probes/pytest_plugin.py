@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from hypothesis.strategies import SearchStrategy
 
-    from probes.chats.named import Chat
+    from probes.chats.messages import Chat
     from probes.fuzzer.fuzz import Counterexample, FuzzReport
     from probes.laws import Subject
 
@@ -121,7 +121,7 @@ class ChatTemplate:
 
     def prompt(self, chat: Chat) -> str:
         """The bare prompt of a request; raises what the template raises."""
-        answer = self.subject.render(chat)
+        answer = self.subject.prompt(chat)
         if isinstance(answer, Exception):
             raise answer
         return answer.text

@@ -18,7 +18,7 @@ from jinjarun import JinjarunError, Limits, Template
 from jinjarun.serving.caps import chat_template_caps
 from probes import Supports, conversations
 from probes.chats.corpus import corpus_folder
-from probes.chats.named import Chat
+from probes.chats.messages import Chat
 from tests.bench.planted import family
 from tests.template_strategies import contexts, templates
 

@@ -6,10 +6,13 @@ import re
 from typing import Literal
 
 from jinjarun.errors import QUOTE_LIMIT, TemplateRaised, quote
-from probes.chapters.observed.witness import Verdict, Witness, made, witness_of
+from probes.chapters.observed import calls, contents, roles
+from probes.chapters.observed.question import Verdict
 from probes.chapters.switches import switches
 from probes.chats import canaries as c
-from probes.chats.named import Chat, conversation
+from probes.chats.messages import Chat
+from probes.chats.named import conversation
+from probes.rendering.input_form import READABLE, PathObserver, cached_chat, call_text, observer
 from probes.rendering.outcomes import argument_style, fate_of
 from probes.rendering.renders import LLAMA_RAW, RAW, Outcome, Renders, dialect_of
 from probes.report import Contract, Raise, ReasoningInput, ToolArguments
@@ -51,24 +54,24 @@ def contract(renders: Renders) -> Contract | None:
     path = next((path for path in (RAW, LLAMA_RAW) if renders.loads(path) is None), None)
     if path is None:
         return None
-    witness = witness_of(renders, path)
-    if witness.ask(made(c.user_only, c.USUAL)).limited:
+    on = observer(renders, path)
+    if on.ask(cached_chat(c.user_only, c.USUAL)).limited:
         return None
-    users = _two_users(witness)
+    users = _two_users(on)
     return Contract(
-        roles=_roles(witness),
+        roles=_roles(on),
         alternation_required=None if users.limited else not users.ok,
-        needs_user_turn=_needs_user_turn(witness),
+        needs_user_turn=_needs_user_turn(on),
         empty_conversation={dialect_of(path): _empty_conversation(renders, path) for path in (RAW, LLAMA_RAW)},
-        content=_contents(witness),
-        tool_arguments=_tool_arguments(witness),
-        tool_call_id_length=_id_length(witness),
-        empty_tools_list=_compared(witness, made(c.empty_tools, witness.form), made(c.user_only, witness.form)),
-        empty_tool_calls_list=_compared(witness, made(c.empty_calls, witness.form), made(c.three_turns, witness.form)),
-        reasoning_input=ReasoningInput(fields=_reasoning_fields(witness), inline_tags_in_content=_inline(witness)),
-        variables=switches(witness),
-        required_variables=[name for name, _ in witness.form.variables],
-        raises=_raises(witness),
+        content=_contents(on),
+        tool_arguments=_tool_arguments(on),
+        tool_call_id_length=_id_length(on),
+        empty_tools_list=_compared(on, cached_chat(c.empty_tools, on.form), cached_chat(c.user_only, on.form)),
+        empty_tool_calls_list=_compared(on, cached_chat(c.empty_calls, on.form), cached_chat(c.three_turns, on.form)),
+        reasoning_input=ReasoningInput(fields=on.reasoning_fields, inline_tags_in_content=_inline(on)),
+        variables=switches(on),
+        required_variables=[name for name, _ in on.form.variables],
+        raises=_raises(on),
     )
 
 
@@ -81,12 +84,12 @@ def word(verdict: Verdict) -> str:
 # ------------------------------------------------------------------------------------------------------ roles and turns
 
 
-def _roles(witness: Witness) -> dict[str, str]:
+def _roles(on: PathObserver) -> dict[str, str]:
     """Role -> `yes`, `dropped`, `raises`, `printed_raw` or `unknown`; of a system message where it may stand."""
-    form = witness.form
-    system = word(witness.system_role())
+    form = on.form
+    system = word(roles.system_role(on))
     if system == "yes":
-        late, second = witness.late_system_message().answer, witness.second_system_message().answer
+        late, second = roles.late_system_message(on).answer, roles.second_system_message(on).answer
         places = {
             ("yes", "yes"): "anywhere",
             ("yes", "no"): "anywhere_once",
@@ -94,14 +97,14 @@ def _roles(witness: Witness) -> dict[str, str]:
             ("no", "no"): "first_only",
         }
         system = places.get((late, second), "unknown")
-    tool = made(c.one_call, form) if witness.calling is None else witness.calling[1]
+    tool = cached_chat(c.one_call, form) if on.call_chat is None else on.call_chat
     return {
         "system": system,
-        "developer": word(witness.developer_role()),
-        "user": _fate_word(witness.ask(made(c.user_only, form)), c.USER),
-        "assistant": _fate_word(witness.ask(made(c.three_turns, form)), c.ANSWER),
-        "tool": _fate_word(witness.ask(tool), c.RESULT),
-        "other": _fate_word(witness.ask(made(c.unknown_role, form)), c.ANSWER),
+        "developer": word(roles.developer_role(on)),
+        "user": _fate_word(on.ask(cached_chat(c.user_only, form)), c.USER),
+        "assistant": _fate_word(on.ask(cached_chat(c.three_turns, form)), c.ANSWER),
+        "tool": _fate_word(on.ask(tool), c.RESULT),
+        "other": _fate_word(on.ask(cached_chat(c.unknown_role, form)), c.ANSWER),
     }
 
 
@@ -109,16 +112,16 @@ def _fate_word(outcome: Outcome, canary: str) -> str:
     return WORDS[fate_of(outcome, canary)]
 
 
-def _two_users(witness: Witness) -> Outcome:
-    together = witness.ask(made(c.roles, witness.system_form))
-    return together if together.ok else witness.ask(made(c.two_users, witness.form))
+def _two_users(on: PathObserver) -> Outcome:
+    together = on.ask(cached_chat(c.roles, on.system_form))
+    return together if together.ok else on.ask(cached_chat(c.two_users, on.form))
 
 
-def _needs_user_turn(witness: Witness) -> bool | None:
+def _needs_user_turn(on: PathObserver) -> bool | None:
     """Whether a conversation of a system message alone fails, where a user's turn makes it render."""
-    form = witness.system_form
-    alone = witness.ask(SYSTEM_ONLY if form == c.USUAL else made(c.system_only, form))
-    led = witness.ask(made(c.system_user, form))
+    form = on.system_form
+    alone = on.ask(SYSTEM_ONLY if form == c.USUAL else cached_chat(c.system_only, form))
+    led = on.ask(cached_chat(c.system_user, form))
     if alone.ok or alone.limited:
         return None if alone.limited else False
     return True if led.ok else None
@@ -138,76 +141,77 @@ def _empty_conversation(renders: Renders, path: str) -> str:
 # ------------------------------------------------------------------------------------------------- contents, tool calls
 
 
-def _contents(witness: Witness) -> dict[str, str]:
+def _contents(on: PathObserver) -> dict[str, str]:
     """Form of content -> what becomes of it. Null and missing content stand beside a call where calls are written,
     else in an answer."""
-    if witness.calling is not None:
+    if on.call_form is not None:
         nothing = {
-            "null": word(witness.null_content_with_calls()),
-            "missing": word(witness.missing_content_with_calls()),
+            "null": word(calls.null_content_with_calls(on)),
+            "missing": word(calls.missing_content_with_calls(on)),
         }
     else:
         nothing = {
-            "null": _nothing_word(witness, made(c.null_answer, witness.form)),
-            "missing": _nothing_word(witness, made(c.missing_answer, witness.form)),
+            "null": _nothing_word(on, cached_chat(c.null_answer, on.form)),
+            "missing": _nothing_word(on, cached_chat(c.missing_answer, on.form)),
         }
     return {
-        "string": word(witness.string_content()),
+        "string": word(contents.string_content(on)),
         **nothing,
-        "text_parts": word(witness.one_text_part()),
-        "several_text_parts": word(witness.several_text_parts()),
-        "image_part": word(witness.image_parts()),
+        "text_parts": word(contents.one_text_part(on)),
+        "several_text_parts": word(contents.several_text_parts(on)),
+        "image_part": word(contents.image_parts(on)),
     }
 
 
-def _nothing_word(witness: Witness, chat: Chat) -> str:
-    outcome = witness.ask(chat)
+def _nothing_word(on: PathObserver, chat: Chat) -> str:
+    outcome = on.ask(chat)
     if outcome.text is None:
         return "unknown" if outcome.limited else "raises"
-    plain = witness.ask(made(c.three_turns, witness.form)).text
+    plain = on.ask(cached_chat(c.three_turns, on.form)).text
     words = re.compile(r"\b(?:None|null)\b")
     return "printed_as_word" if len(words.findall(outcome.text)) > len(words.findall(plain or "")) else "yes"
 
 
-def _tool_arguments(witness: Witness) -> ToolArguments:
-    if witness.calling is None:
+def _tool_arguments(on: PathObserver) -> ToolArguments:
+    form = on.call_form
+    if form is None:
         return ToolArguments(object="unsupported", json_string="unsupported", preferred="none")
-    form = witness.calling[0]
-    outcomes = [witness.ask(made(c.one_call, form.but(arguments=arguments))) for arguments in ("object", "string")]
-    as_object, as_string = (fate_of(outcome, c.VALUE) for outcome in outcomes)
-    words = {"raised": "raises", "limit": "unknown", "lost": "unsupported", "dumped": "unsupported"}
-    if as_object != "written" or as_string != "written":
-        return ToolArguments(
-            object=words.get(as_object, "native"),
-            json_string=words.get(as_string, "native"),
-            preferred="object" if as_object == "written" else "json_string" if as_string == "written" else "none",
-        )
-    if outcomes[0].text == outcomes[1].text:
-        return ToolArguments(object="native", json_string="same_text", preferred="object")
-    if argument_style(_call_part(outcomes[0])) == "repr" or argument_style(_call_part(outcomes[1])) == "own":
-        return ToolArguments(object="other_text", json_string="native", preferred="json_string")
-    return ToolArguments(object="native", json_string="other_text", preferred="object")
+    as_object, as_string = (on.ask(cached_chat(c.one_call, form.but(arguments=kind))) for kind in ("object", "string"))
+    taken, text = _argument_word(as_object), _argument_word(as_string)
+    if taken == text == "native":
+        text = "same_text" if as_object.text == as_string.text else "other_text"
+    wanted: list[tuple[Literal["object", "json_string"], str]] = [("object", taken), ("json_string", text)]
+    for best in ("native", "other_text"):
+        for name, found in wanted:
+            if found == best:
+                return ToolArguments(object=taken, json_string=text, preferred=name)
+    return ToolArguments(object=taken, json_string=text, preferred="none")
 
 
-def _call_part(outcome: Outcome) -> str:
-    text = outcome.text or ""
-    at = text.rfind(c.VALUE)
-    return text[max(0, at - 100) : at + 100]
+def _argument_word(outcome: Outcome) -> str:
+    """What becomes of a form of arguments: `native` as the format means it, `other_text` where they are printed as
+    Python does or quoted twice, `raises`, `unsupported` or `unknown`."""
+    fate = fate_of(outcome, c.VALUE)
+    if fate != "written":
+        return {"raised": "raises", "limit": "unknown"}.get(fate, "unsupported")
+    return "native" if argument_style(call_text(outcome)) in READABLE else "other_text"
 
 
-def _id_length(witness: Witness) -> int | None:
+def _id_length(on: PathObserver) -> int | None:
     """The only length that ids of calls may have: nine, where no other passes."""
-    form = witness.form if witness.calling is None else witness.calling[0]
-    if form.bare or not witness.ask(made(c.one_call, form)).ok:
+    form = on.best_form
+    if form.bare or not on.ask(cached_chat(c.one_call, form)).ok:
         return None
-    if witness.ask(made(c.long_call_id, form)).ok:
+    if on.ask(cached_chat(c.long_call_id, form)).ok:
         return None
-    others = (c.with_call_id(made(c.one_call, form), c.ID.ljust(length, "x")[:length]) for length in OTHER_LENGTHS)
-    return None if any(witness.ask(chat).ok for chat in others) else len(c.ID)
+    others = (
+        c.with_call_id(cached_chat(c.one_call, form), c.ID.ljust(length, "x")[:length]) for length in OTHER_LENGTHS
+    )
+    return None if any(on.ask(chat).ok for chat in others) else len(c.ID)
 
 
-def _compared(witness: Witness, chat: Chat, absent: Chat) -> Same:
-    one, other = witness.ask(chat), witness.ask(absent)
+def _compared(on: PathObserver, chat: Chat, absent: Chat) -> Same:
+    one, other = on.ask(chat), on.ask(absent)
     if one.limited or other.limited:
         return "unknown"
     return "same_as_absent" if one.text == other.text else "differs"
@@ -216,32 +220,11 @@ def _compared(witness: Witness, chat: Chat, absent: Chat) -> Same:
 # ------------------------------------------------------------------------------------------------------------ reasoning
 
 
-def _reasoning_fields(witness: Witness) -> list[str]:
-    """The fields whose text is written, each found where those that win over it are absent."""
-    left = witness.reasoning_names
-    found: list[str] = []
-    while left:
-        written = [name for name in left if _writes_reasoning(witness, left, name)]
-        if not written:
-            break
-        found += written
-        left = tuple(name for name in left if name not in written)
-    return found
-
-
-def _writes_reasoning(witness: Witness, sent: tuple[str, ...], name: str) -> bool:
-    """Whether one of the fields sent is written: before a call in an open turn, or else before an answer."""
-    form = witness.form if witness.calling is None else witness.calling[0]
-    chats = [] if witness.calling is None else [made(c.reasoning_in_loop, form, sent)]
-    chats += [made(c.reasoning, form, sent), c.reasoning(form, sent, **witness.keeping)]
-    return any(fate_of(witness.ask(chat), c.reasoning_under(name)) == "written" for chat in chats)
-
-
-def _inline(witness: Witness) -> Literal["recognised", "plain_text", "unknown"]:
+def _inline(on: PathObserver) -> Literal["recognised", "plain_text", "unknown"]:
     """Whether reasoning between tags inside the text of an answer is anything but text."""
-    source = witness.renders.source
+    source = on.renders.source
     opening, closing = next((tags for tags in INLINE_TAGS if tags[1] in source), INLINE_TAGS[0])
-    outcome = witness.ask(made(c.inline_reasoning, witness.form, opening, closing))
+    outcome = on.ask(cached_chat(c.inline_reasoning, on.form, opening, closing))
     if outcome.text is None or c.ANSWER not in outcome.text:
         return "unknown"
     return "plain_text" if f"{opening}{c.REASONING}{closing}{c.ANSWER}" in outcome.text else "recognised"
@@ -250,9 +233,9 @@ def _inline(witness: Witness) -> Literal["recognised", "plain_text", "unknown"]:
 # ------------------------------------------------------------------------------------------------------------- refusals
 
 
-def _raises(witness: Witness) -> list[Raise]:
+def _raises(on: PathObserver) -> list[Raise]:
     """The template's own refusals: each with a conversation that triggers it, or none that did."""
-    sites = _sites(witness.renders.source)
+    sites = _sites(on.renders.source)
     found: dict[tuple[str, int], Raise] = {}
 
     def note(name: str, outcome: Outcome) -> None:
@@ -264,12 +247,12 @@ def _raises(witness: Witness) -> list[Raise]:
         found.setdefault(site, Raise(message=error.message, line=error.line, triggered_by=name))
 
     if sites:
-        for name, outcome in witness.renders.named(witness.path).items():
+        for name, outcome in on.renders.named(on.path).items():
             note(name, outcome)
     for name, build in c.MALFORMED.items():
         if found.keys() >= set(sites):
             break
-        note(name, witness.ask(made(build, witness.form)))
+        note(name, on.ask(cached_chat(build, on.form)))
     silent = [Raise(message=text, line=line, triggered_by=None) for text, line in sites if (text, line) not in found]
     return sorted([*found.values(), *silent], key=lambda raised: (raised.line or 0, raised.message))
 

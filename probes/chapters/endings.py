@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Literal
 from jinjarun.sequences import common_prefix
 from probes.chats import canaries
 from probes.chats.canaries import USUAL, Form
+from probes.rendering.markers import CONTROL_SHAPES, TAG_SHAPES
 from probes.rendering.renders import APPLY, LLAMA_RAW, LLAMA_SERVER, RAW, dialect_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from probes.chats.named import Chat
+    from probes.chats.messages import Chat
     from probes.rendering.renders import Renders
 
 SEPARATOR = 40
@@ -29,15 +30,7 @@ SEPARATOR = 40
 _PATHS = (RAW, LLAMA_RAW, APPLY, LLAMA_SERVER)
 _FORMS = (USUAL, USUAL.but(beside="null"), USUAL.but(arguments="string"), USUAL.but(parts="yes"))
 
-_CONTROL = (
-    r"<\|[^\s<>|]{1,60}\|?>"  # <|im_end|>, <|tool_call>
-    r"|<[^\s<>|]{1,60}\|>"  # <turn|>
-    r"|<｜[^\s<>]{1,60}｜>"  # DeepSeek
-    r"|\[\|[^\s\[\]|]{1,60}\|\]"  # EXAONE
-    r"|[\[\]](?=[a-z!]*~)[a-z~!]{2,5}[\[\]]"  # MiniMax: [e~[, ]~b]
-)
-_TAG = r"</?[A-Za-z][\w.:=-]{0,60}>|\[/?[A-Z][A-Z_]{1,40}\]"
-CONTROL = re.compile(_CONTROL)
+CONTROL = re.compile(CONTROL_SHAPES)
 """Shapes that nobody writes as ordinary text: such a marker is meant as one token."""
 
 
@@ -103,7 +96,7 @@ def markers_in(text: str, known: frozenset[str] = frozenset()) -> Iterator[Marke
 
 @lru_cache(maxsize=32)
 def _pattern(known: frozenset[str]) -> re.Pattern[str]:
-    shapes = re.compile(f"{_CONTROL}|{_TAG}")
+    shapes = re.compile(f"{CONTROL_SHAPES}|{TAG_SHAPES}")
     odd = [text for text in known if text.strip() and not shapes.fullmatch(text)]
     literal = [re.escape(text) for text in sorted(odd, key=lambda text: (-len(text), text))]
     return re.compile("|".join([*literal, shapes.pattern]))

@@ -6,11 +6,11 @@ import re
 from typing import Any, Literal
 
 from jinjarun.errors import quote
-from probes.chapters.observed.witness import Witness, made
-from probes.chapters.variables import assigned_names, compared_strings, is_compared_with_numbers
 from probes.chats import canaries as c
-from probes.chats.named import Chat
+from probes.chats.messages import Chat
+from probes.rendering.input_form import PathObserver, cached_chat
 from probes.rendering.renders import Outcome
+from probes.rendering.variables import assigned_names, compared_strings, is_compared_with_numbers
 from probes.report import Variable
 
 Kind = Literal["boolean", "string", "number", "object", "unknown"]
@@ -27,13 +27,13 @@ SHOWN = 60
 """Code points of a change that an effect quotes."""
 
 
-def switches(witness: Witness) -> list[Variable]:
+def switches(on: PathObserver) -> list[Variable]:
     """Every variable of the caller that the template reads, by name."""
-    source = witness.renders.source
+    source = on.renders.source
     own = assigned_names(source)
     found = []
-    for name in witness.variables[:MOST_VARIABLES]:
-        variable = _Toggled(witness, name).variable()
+    for name in on.variables[:MOST_VARIABLES]:
+        variable = _Toggled(on, name).variable()
         if variable.effect != NO_EFFECT or name not in own:
             found.append(variable)
     return found
@@ -45,13 +45,13 @@ NO_EFFECT = "none was seen in the conversations tried"
 class _Toggled:
     """One variable on the conversations that show most."""
 
-    def __init__(self, witness: Witness, name: str) -> None:
-        self.witness = witness
+    def __init__(self, on: PathObserver, name: str) -> None:
+        self.on = on
         self.name = name
-        form = witness.form
-        rich = c.reasoning_with_calls if witness.calling is not None else c.three_turns
-        self.chats = [made(c.user_only, form), made(rich, form if witness.calling is None else witness.calling[0])]
-        thinking = {key: True for key in ("enable_thinking", "thinking") if key in witness.names and key != name}
+        form = on.form
+        rich = c.reasoning_with_calls if on.call_form is not None else c.three_turns
+        self.chats = [cached_chat(c.user_only, form), cached_chat(rich, on.best_form)]
+        thinking = {key: True for key in ("enable_thinking", "thinking") if key in on.names and key != name}
         if thinking:
             self.chats.append({**self.chats[0], "variables": self.chats[0].get("variables", {}) | thinking})
         self._tested: list[Any] = []
@@ -59,7 +59,7 @@ class _Toggled:
     def variable(self) -> Variable:
         """What is to be said of the variable; the first conversation that shows an effect is described."""
         for chat in self.chats:
-            absent = self.witness.ask(_without(chat, self.name))
+            absent = self.on.ask(_without(chat, self.name))
             values = self._values()
             outcomes = [(value, self._with(chat, value)) for value in values]
             self._tested += [value for value in values if not _listed(value, self._tested)]
@@ -76,7 +76,7 @@ class _Toggled:
     def _values(self) -> list[Any]:
         if "tool" in self.name:
             return [True, False, [c.tool()]]
-        source = self.witness.renders.source
+        source = self.on.renders.source
         values: list[Any] = [True, False, *compared_strings(source, self.name)[:MOST_LITERALS]]
         if is_compared_with_numbers(source, self.name):
             values += NUMBERS
@@ -85,7 +85,7 @@ class _Toggled:
         return values
 
     def _with(self, chat: Chat, value: Any) -> Outcome:
-        return self.witness.ask(_setting(chat, self.name, value))
+        return self.on.ask(_setting(chat, self.name, value))
 
     def _described(self, chat: Chat, absent: Outcome, outcomes: list[tuple[Any, Outcome]]) -> Variable:
         kind = self._kind(absent, outcomes)

@@ -15,7 +15,8 @@ from jinjarun.sources import TokenData
 from jinjarun.template import Template
 from probes.chapters.endings import CONTROL, Ending, endings, markers_in
 from probes.chapters.stop import ENGINES, EOG_TEXTS, StopSet, Verdict, has_data, is_gguf, label, stop_sets, verdicts
-from probes.chats.named import CHATS, Chat
+from probes.chats.messages import Chat
+from probes.chats.named import CHATS
 from probes.rendering.renders import LLAMA_RAW, LLAMA_SERVER, RAW
 from probes.report import Declared, NotEvaluated, Stop, TokensChapter
 

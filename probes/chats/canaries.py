@@ -13,7 +13,21 @@ import json
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from probes.chats.named import CHATS, PROBING, Chat, Message, Tool, probing_named
+from probes.chats import messages as made_of
+from probes.chats.messages import (
+    REASONING_FIELDS,
+    ArgumentForm,
+    Beside,
+    Chat,
+    Message,
+    Tool,
+    beside_calls,
+    function_of,
+    in_parts,
+    say,
+    text_part,
+)
+from probes.chats.named import CHATS, PROBING, probing_named
 
 SYSTEM = "The wren in the cellar says 48170."
 SECOND_SYSTEM = "The heron in the attic says 48171."
@@ -41,12 +55,6 @@ AUDIO = "c2lza2luNDgxOTg="
 VARIABLE = "the robin of 48200"
 DOCUMENT, TITLE = "The report says 48198 siskins.", "Siskins of 48199"
 
-Arguments = Literal["object", "string"]
-Beside = Literal["empty", "null", "missing", "text", "parts"]
-
-REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking", "thought", "tool_plan")
-"""Names under which templates look for the reasoning of a message."""
-
 
 @dataclass(frozen=True, slots=True)
 class Form:
@@ -54,13 +62,15 @@ class Form:
 
     `parts`: contents are lists of parts, or all but those of system messages. `arguments`: of a call, as an object or
     as JSON text. `beside`: the content of a message that calls tools. `bare`: tools and calls without `type` and
-    `function` around them. `offering`: tools come with every request. `variables`: without which nothing renders.
+    `function` around them. `lead`: every conversation begins with a system message. `offering`: tools come with every
+    request. `variables`: without which nothing renders.
     """
 
     parts: Literal["no", "yes", "but system"] = "no"
-    arguments: Arguments = "object"
+    arguments: ArgumentForm = "object"
     beside: Beside = "empty"
     bare: bool = False
+    lead: bool = False
     offering: bool = False
     variables: tuple[tuple[str, Any], ...] = ()
 
@@ -69,28 +79,24 @@ class Form:
 
     def chat(self, messages: list[Message], tools: list[Tool] | None = None, **more: Any) -> Chat:
         """A request in this form; `more` are the other keys of a `Chat`."""
+        if self.lead and (not messages or messages[0]["role"] != "system"):
+            messages = [say("system", SYSTEM), *messages]
         chat: dict[str, Any] = {"messages": [self._message(message) for message in messages]}
         offered = tools if tools is not None or not self.offering else _tools()
         if offered is not None:
-            chat["tools"] = [tool["function"] if self.bare else tool for tool in offered]
+            chat["tools"] = [function_of(tool) if self.bare else tool for tool in offered]
         variables = {**dict(self.variables), **more.pop("variables", {})}
         if variables:
             more["variables"] = variables
         return {**chat, **more}  # type: ignore[typeddict-item]  # the keys of a Chat
 
     def _message(self, message: Message) -> Message:
-        content = message.get("content")
-        string = self.parts == "no" or (self.parts == "but system" and message["role"] == "system")
-        if isinstance(content, str) and not string:
-            return {**message, "content": [text_part(content)] if content else []}
-        return message
+        as_string = self.parts == "no" or (self.parts == "but system" and message["role"] == "system")
+        return message if as_string else in_parts(message)
 
     def calling(self, *, calls: int = 1, **fields: Any) -> Message:
         """An assistant message with the first one or two calls."""
-        message: Message = {"role": "assistant"}
-        contents: dict[str, Any] = {"empty": "", "null": None, "text": TEXT, "parts": [text_part(TEXT)]}
-        if self.beside != "missing":
-            message["content"] = contents[self.beside]
+        message: Message = {"role": "assistant", **beside_calls(self.beside, TEXT)}
         made = [call(TOOL, VALUE, ID, self), call(SECOND_TOOL, SECOND_VALUE, SECOND_ID, self)]
         return {**message, **fields, "tool_calls": made[:calls]}
 
@@ -98,32 +104,21 @@ class Form:
 USUAL = Form()
 
 
-def text_part(text: str) -> dict[str, Any]:
-    return {"type": "text", "text": text}
-
-
-def say(role: str, text: str, **fields: Any) -> Message:
-    return {"role": role, "content": text, **fields}
-
-
 def call(name: str, value: str, call_id: str, form: Form = USUAL) -> dict[str, Any]:
-    arguments = {PARAMETER: value} if form.arguments == "object" else f'{{"{PARAMETER}": "{value}"}}'
-    function = {"name": name, "arguments": arguments}
-    return function if form.bare else {"id": call_id, "type": "function", "function": function}
+    return made_of.call(name, {PARAMETER: value}, call_id, form=form.arguments, bare=form.bare)
 
 
 def result() -> Message:
-    return {"role": "tool", "tool_call_id": ID, "name": RESULT_NAME, "content": RESULT}
+    return made_of.result(RESULT, ID, RESULT_NAME)
 
 
 def second_result() -> Message:
-    return {"role": "tool", "tool_call_id": SECOND_ID, "name": SECOND_RESULT_NAME, "content": SECOND_RESULT}
+    return made_of.result(SECOND_RESULT, SECOND_ID, SECOND_RESULT_NAME)
 
 
 def tool(name: str = TOOL, description: str = DESCRIPTION) -> Tool:
     parameter = {"type": "string", "description": PARAMETER_DESCRIPTION}
-    parameters = {"type": "object", "properties": {PARAMETER: parameter}, "required": [PARAMETER]}
-    return {"type": "function", "function": {"name": name, "description": description, "parameters": parameters}}
+    return made_of.tool(name, description, {PARAMETER: parameter}, [PARAMETER])
 
 
 def _tools() -> list[Tool]:
@@ -206,6 +201,21 @@ def calls(form: Form = USUAL) -> Chat:
 def one_call(form: Form = USUAL) -> Chat:
     """One call and its result."""
     return form.chat([say("user", USER), form.calling(), result()], _tools())
+
+
+@probing_named("probe-two-rounds")
+def two_rounds(form: Form = USUAL) -> Chat:
+    """Two rounds of a call and its result in one turn."""
+    later = {**form.calling(calls=2)}
+    later["tool_calls"] = later["tool_calls"][1:]
+    return form.chat([say("user", USER), form.calling(), result(), later, second_result()], _tools())
+
+
+@probing_named("probe-answer-after-call")
+def answer_after_call(form: Form = USUAL) -> Chat:
+    """A call, its result, the answer made of it, and a next question."""
+    rounds = [form.calling(), result(), say("assistant", ANSWER), say("user", SECOND_USER)]
+    return form.chat([say("user", USER), *rounds], _tools())
 
 
 @probing_named("probe-call-string-arguments")

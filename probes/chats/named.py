@@ -8,24 +8,13 @@ A new conversation is one more function under `@conversation_named`; its docstri
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NotRequired, TypedDict, TypeVar
+from typing import Any, TypeVar
+
+from probes.chats import messages as made_of
+from probes.chats.messages import ArgumentForm, Chat, Message, Tool, say
 
 CONVERSATION_SET = "2026.1"
 """The version of this set, written into every report. A changed or added conversation changes it."""
-
-Message = dict[str, Any]
-Tool = dict[str, Any]
-
-
-class Chat(TypedDict):
-    """One request: a plain dict of plain JSON."""
-
-    messages: list[Message]
-    tools: NotRequired[list[Tool]]
-    add_generation_prompt: NotRequired[bool]
-    continue_final_message: NotRequired[bool]
-    variables: NotRequired[dict[str, Any]]
-
 
 CHATS: dict[str, Callable[[], Chat]] = {}
 """Name of a conversation of the set -> the function that builds it, in the order in which they are asked."""
@@ -67,38 +56,30 @@ def _registering(registry: dict[str, Callable[[], Chat]], name: str) -> Callable
 
 
 def system(text: str = "You are a careful Java assistant.") -> Message:
-    return {"role": "system", "content": text}
+    return say("system", text)
 
 
 def user(text: str = "Reverse a string.") -> Message:
-    return {"role": "user", "content": text}
+    return say("user", text)
 
 
 def assistant(text: str | None = "Use a StringBuilder.", **fields: Any) -> Message:
-    return {"role": "assistant", "content": text, **fields}
+    return say("assistant", text, **fields)
 
 
-def call(name: str = "read_file", arguments: Any = None, number: int = 1) -> dict[str, Any]:
+def call(name: str = "read_file", arguments: Any = None, number: int = 1, form: ArgumentForm = "object") -> Message:
     """A tool call; its id has nine characters, which the strictest templates ask for."""
     arguments = {"path": "pom.xml"} if arguments is None else arguments
-    function = {"name": name, "arguments": arguments}
-    return {"id": f"call0000{number}", "type": "function", "function": function}
+    return made_of.call(name, arguments, f"call0000{number}", form=form)
 
 
 def result(text: str = "<project>...</project>", name: str = "read_file", number: int = 1) -> Message:
-    return {"role": "tool", "tool_call_id": f"call0000{number}", "name": name, "content": text}
+    return made_of.result(text, f"call0000{number}", name)
 
 
 def read_file() -> Tool:
     path = {"type": "string", "description": "Relative path"}
-    return {
-        "type": "function",
-        "function": {
-            "name": "read_file",
-            "description": "Read a file from the workspace",
-            "parameters": {"type": "object", "properties": {"path": path}, "required": ["path"]},
-        },
-    }
+    return made_of.tool("read_file", "Read a file from the workspace", {"path": path}, ["path"])
 
 
 def search_text() -> Tool:
@@ -108,14 +89,7 @@ def search_text() -> Tool:
         "limit": {"type": "integer", "default": 10},
         "kinds": {"type": "array", "items": {"type": "string", "enum": ["py", "md"]}},
     }
-    return {
-        "type": "function",
-        "function": {
-            "name": "search_text",
-            "description": 'Find "text" in files <b>&</b> names',
-            "parameters": {"type": "object", "properties": properties, "required": ["query"]},
-        },
-    }
+    return made_of.tool("search_text", 'Find "text" in files <b>&</b> names', properties, ["query"])
 
 
 def one_call(message: Message) -> Chat:
@@ -174,7 +148,7 @@ def _call_object_args() -> Chat:
 @conversation_named("call-string-args")
 def _call_string_args() -> Chat:
     """The same with arguments as the JSON string that the OpenAI API sends."""
-    return one_call(assistant("", tool_calls=[call(arguments='{"path": "pom.xml"}')]))
+    return one_call(assistant("", tool_calls=[call(form="string")]))
 
 
 @conversation_named("call-null-content")

@@ -15,7 +15,7 @@ from probes.chats.strategies import conversations
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from probes.chats.named import Chat
+    from probes.chats.messages import Chat
     from probes.chats.supports import Supports
 
 

@@ -15,19 +15,20 @@ away from the plan leaves a valid conversation.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
-from probes.chats.supports import ArgumentForm, Beside, Supports, beside_content, call_id, in_parts
+from probes.chats import messages as made_of
+from probes.chats.messages import ArgumentForm, Beside, beside_calls, function_of, in_parts
+from probes.chats.supports import Supports
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-    from probes.chats.named import Chat, Message, Tool
+    from probes.chats.messages import Chat, Message, Tool
 
 MOST_EXCHANGES = 3
 MARKUP = ("<b>", "&", "&amp;", "a < b > c", "<!-- -->", "None", "True", "null", "#", "```", "---")
@@ -172,12 +173,9 @@ class _Drawn:
         made = []
         for name in NAMES[: draw(st.integers(least, most))]:
             properties = draw(self.properties)
-            parameters: dict[str, Any] = {"type": "object", "properties": properties}
-            if draw(self.flag):
-                parameters["required"] = list(properties)
+            required = list(properties) if draw(self.flag) else None
             description = draw(self.said).text(f"What {name} is for.")
-            function = {"name": name, "description": description, "parameters": parameters}
-            made.append(function if self.supports.bare else {"type": "function", "function": function})
+            made.append(made_of.tool(name, description, properties, required, bare=self.supports.bare))
         return made
 
     def plan(self, draw: st.DrawFn) -> Plan:
@@ -214,21 +212,20 @@ def tool_calls(
     """The `tool_calls` of a message, of the tools that are `offered`."""
     supports = supports or Supports()
     drawn = _drawn(supports)
-    names = [_function(made)["name"] for made in offered] if offered else list(NAMES)
+    names = [function_of(made)["name"] for made in offered] if offered else list(NAMES)
     planned = draw(st.lists(drawn.call(), min_size=1, max_size=max_size if supports.parallel_calls else 1))
     form = draw(drawn.arguments)
     return [_written(call, number, names, form, supports) for number, call in enumerate(planned, 1)]
 
 
-def _function(tool: Tool) -> dict[str, Any]:
-    function: dict[str, Any] = tool.get("function", tool)
-    return function
-
-
 def _written(call: Call, number: int, names: list[str], form: ArgumentForm, supports: Supports) -> dict[str, Any]:
-    sent = call.arguments if form == "object" else json.dumps(call.arguments, ensure_ascii=False)
-    function = {"name": names[call.tool % len(names)], "arguments": sent}
-    return function if supports.bare else {"id": call_id(number), "type": "function", "function": function}
+    name = names[call.tool % len(names)]
+    return made_of.call(name, call.arguments, call_id(number), form=form, bare=supports.bare)
+
+
+def call_id(number: int) -> str:
+    """An id of nine characters, the only length that some templates take."""
+    return f"call{number:05}"
 
 
 @dataclass(slots=True)
@@ -246,7 +243,7 @@ class _Writer:
         return said.text(f"Text {self.texts}.")
 
     def say(self, role: str, said: Said, **fields: Any) -> None:
-        message: Message = {"role": role, "content": self.words(said), **fields}
+        message = made_of.say(role, self.words(said), **fields)
         if not self.supports.string_content or (said.parts and role == "user"):
             message = in_parts(message)
         if said.parts == 2 and role == "user" and message["content"]:
@@ -274,9 +271,9 @@ class _Writer:
         return self.messages
 
     def round(self, made: Round) -> None:
-        names = [_function(tool)["name"] for tool in self.plan.tools] or list(NAMES)
+        names = [function_of(tool)["name"] for tool in self.plan.tools] or list(NAMES)
         message: Message = {"role": "assistant"}
-        message |= beside_content(made.beside, self.words(made.said) if made.beside == "text" else "")
+        message |= beside_calls(made.beside, self.words(made.said) if made.beside == "text" else "")
         if not self.supports.string_content:
             message = in_parts(message)
         message |= self.thinking(made.thought)
@@ -285,8 +282,7 @@ class _Writer:
             self.calls += 1
             written.append(_written(call, self.calls, names, self.plan.arguments, self.supports))
             name = names[call.tool % len(names)]
-            reply = {"role": "tool", "tool_call_id": call_id(self.calls), "name": name}
-            results.append({**reply, "content": self.words(call.result)})
+            results.append(made_of.result(self.words(call.result), call_id(self.calls), name))
         message["tool_calls"] = written
         shift = made.shift % len(results)
         ordered = results[shift:] + results[:shift]

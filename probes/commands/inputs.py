@@ -11,7 +11,8 @@ from jinjarun.limits import Limits
 from jinjarun.sources import READS_AS, Source, Token, open_source
 from jinjarun.sources.files import decode, read_bytes, read_stream
 from probes.chats.corpus import corpus_folder
-from probes.chats.named import Chat, conversation
+from probes.chats.messages import Chat
+from probes.chats.named import conversation
 from probes.commands.options import Usage
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from jinjarun.limits import Limits
     from jinjarun.sources import TokenData
-    from probes.chats.named import Chat
+    from probes.chats.messages import Chat
     from probes.rules import Rule
 
 EXAMPLES = 30

@@ -11,17 +11,18 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from probes.chats.messages import request_body
 from probes.chats.search import see_each, see_smaller, size
 from probes.comparison.reports import IMPACTS, Impact, MadeUp, TemplateChange, changed_prompts, law_impact
 from probes.comparison.snapshot import prompts_of
 from probes.fuzzer.fuzz import fuzz
-from probes.laws import Subject
-from probes.rendering.renders import body_of, dialect_of
+from probes.rendering.input_form import judged
+from probes.rendering.renders import dialect_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
-    from probes.chats.named import Chat
+    from probes.chats.messages import Chat
     from probes.chats.supports import Supports
     from probes.fuzzer.fuzz import Counterexample, FuzzReport
     from probes.rendering.renders import Renders
@@ -56,8 +57,7 @@ def made_up_changes(
 
 
 def _supports(side: Renders) -> Supports | None:
-    tokens = {"bos_token": side.bos_token, "eos_token": side.eos_token}
-    return Subject(side.source, **tokens, limits=side.limits, now=side.now).supports
+    return judged(side).supports
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,14 +125,14 @@ def _words(report: FuzzReport, law: str) -> str:
     """What breaks the law, else what the template is known to do about it."""
     examples = _examples(report, law)
     broken = [example for example in examples if not example.known]
-    causes = {f"{one.found.severity} {one.found.code} {one.found.cause}" for one in broken or examples}
+    causes = {f"{one.severity} {one.found.code} {one.found.cause}" for one in broken or examples}
     return f"{'broken by' if broken else 'holds but for'} {', '.join(sorted(causes))}" if causes else "holds"
 
 
 def _shown(report: FuzzReport, law: str) -> MadeUp:
     example = _examples(report, law)[0]
     chat = example.found.second or example.found.chat
-    return MadeUp(request=body_of(chat), count=example.count, of=report.examples)
+    return MadeUp(request=request_body(chat), count=example.count, of=report.examples)
 
 
 # Prompts
@@ -190,7 +190,7 @@ class _Differences:
             for count, kind in kinds[:KINDS_SHOWN]:
                 self._shrink(kind)
                 chat, change = self.smallest[kind]
-                made_up = MadeUp(request=body_of(chat), count=-count, of=self.done)
+                made_up = MadeUp(request=request_body(chat), count=-count, of=self.done)
                 yield change.model_copy(update={"made_up": made_up})
 
     def _shrink(self, kind: Kind) -> None:

@@ -14,12 +14,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from probes.comparison.snapshot import answer_text, prompt_changes
-from probes.laws.base import forms_of
+from probes.laws.prompt import forms_of
 from probes.rendering.renders import PATHS
 from probes.report import Model
 
 if TYPE_CHECKING:
-    from probes.chats.named import Chat, Message
+    from probes.chats.messages import Chat, Message
     from probes.comparison.snapshot import Prompt
     from probes.report import Finding, Law, Observation, ProbeReport
 

@@ -27,7 +27,7 @@ from probes.report import FROZEN_CLOCK, Model, Observation, Path
 
 if TYPE_CHECKING:
     from jinjarun.sources import Source
-    from probes.chats.named import Chat
+    from probes.chats.messages import Chat
 
 ENDING = ".snapshot.json"
 State = Literal["written", "unchanged", "changed", "missing"]

@@ -19,9 +19,11 @@ from typing import TYPE_CHECKING, Any
 from hypothesis.database import DirectoryBasedExampleDatabase
 
 from jinjarun.errors import JinjarunError, TemplateRaised
+from probes.chats.messages import request_body, say
 from probes.chats.search import see_each, see_smaller, size
-from probes.laws import CODES, EXAMPLES, LAWS, Break, Case, Subject
-from probes.rendering.renders import body_of
+from probes.fuzzer.examples import examples
+from probes.laws import EXAMPLES, LAWS, Case, Subject, Violation
+from probes.rules import rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -30,9 +32,10 @@ if TYPE_CHECKING:
     from hypothesis.database import ExampleDatabase
 
     from jinjarun.limits import Limits
-    from probes.chats.named import Chat
+    from probes.chats.messages import Chat
     from probes.chats.supports import Supports
     from probes.laws import Law
+    from probes.report import Severity
 
 HEAVY_EVERY, HEAVY_FIRST = 10, 4
 """Laws that render often are asked of one conversation in so many, the first of them none of the plainest."""
@@ -46,7 +49,7 @@ KINDS_SHOWN = 4
 class Counterexample:
     """The smallest conversation found that breaks a law in one way, and how many of the examples broke it so."""
 
-    found: Break
+    found: Violation
     count: int
 
     @property
@@ -60,12 +63,22 @@ class Counterexample:
     @property
     def fails(self) -> bool:
         """Whether it is a failure where nothing known is excused: more than a fact to know."""
-        return self.found.severity != "info"
+        return self.severity != "info"
+
+    @property
+    def name(self) -> str:
+        """The name of the rule that speaks of the defect."""
+        return rules()[self.found.code].name
+
+    @property
+    def severity(self) -> Severity:
+        """That of the rule."""
+        return rules()[self.found.code].severity
 
     @property
     def request(self) -> dict[str, Any]:
         """The conversation as a request body that `jinjarun render --messages` reads."""
-        return body_of(self.found.chat)
+        return request_body(self.found.chat)
 
     def to_dict(self) -> dict[str, Any]:
         found = self.found
@@ -73,18 +86,18 @@ class Counterexample:
         return {
             "law": found.law,
             "code": found.code,
-            "name": found.name,
-            "severity": found.severity,
+            "name": self.name,
+            "severity": self.severity,
             "cause": found.cause,
             "known": found.known,
             "message": found.message,
             "line": found.line,
             "count": self.count,
             "request": self.request,
-            "later_request": None if found.second is None else body_of(found.second),
+            "later_request": None if found.second is None else request_body(found.second),
             "at": at,
-            "expected": found.kept,
-            "found": found.came,
+            "expected": found.expected,
+            "found": found.actual,
         }
 
 
@@ -187,6 +200,7 @@ def fuzz(
     hunt = _Hunt(subject, supports, asked, seed, max_examples, budget, progress)
     store = _Store(database, name)
     hunt.recall(store.chats())
+    hunt.ask_examples()
     hunt.gather()
     if shrink:
         hunt.shrink()
@@ -224,8 +238,8 @@ def _outcome(law: Law, hunt: _Hunt, broken: set[str]) -> LawOutcome:
 
 
 def _nothing(name: str, subject: Subject, seed: int, chosen: list[Law]) -> FuzzReport:
-    if subject.templates:
-        answer = subject.render({"messages": [{"role": "user", "content": "Hi"}]})
+    if subject.loads:
+        answer = subject.prompt({"messages": [say("user", "Hi")]})
         said = f": {answer}" if isinstance(answer, JinjarunError) else ""
         why = f"a plain question does not render{said}"
     else:
@@ -251,7 +265,7 @@ class _Hunt:
     refused: int = 0
     stopped: bool = False
     counts: Counter[Key] = field(default_factory=Counter)
-    smallest: dict[Key, Break] = field(default_factory=dict)
+    smallest: dict[Key, Violation] = field(default_factory=dict)
     judged: set[str] = field(default_factory=set)
     """The laws that were asked of at least one conversation."""
     _until: float | None = None
@@ -259,7 +273,7 @@ class _Hunt:
     def __post_init__(self) -> None:
         self._until = None if self.budget is None else time.monotonic() + self.budget
 
-    def judge(self, chat: Chat, laws: list[Law]) -> list[Break]:
+    def judge(self, chat: Chat, laws: list[Law]) -> list[Violation]:
         case = Case(self.subject, chat)
         self.judged.update(law.name for law in laws)
         found = [broken for law in laws for broken in law.check(case)]
@@ -270,6 +284,15 @@ class _Hunt:
         """What was found before is asked first."""
         for chat in chats:
             self._note(self.judge(chat, self.laws))
+        self.refused = 0
+
+    def ask_examples(self) -> None:
+        """The conversations of chapters and rules; laws that render often are asked of those of the prefix laws."""
+        grown, others = examples(self.subject)
+        for chats, heavy in ((grown, True), (others, False)):
+            for chat in chats:
+                if not self._late():
+                    self._noted(chat, heavy)
         self.refused = 0
 
     def gather(self) -> None:
@@ -287,12 +310,12 @@ class _Hunt:
 
         see_each(self.supports, look, max_examples=self.max_examples, seed=self.seed)
 
-    def _noted(self, chat: Chat, heavy: bool) -> list[Break]:
+    def _noted(self, chat: Chat, heavy: bool) -> list[Violation]:
         found = self.judge(chat, [law for law in self.laws if heavy or not law.heavy])
         self._note(found)
         return found
 
-    def _note(self, found: list[Break]) -> None:
+    def _note(self, found: list[Violation]) -> None:
         for broken in found:
             known = self.smallest.get(broken.key)
             if known is None or _smaller(broken.second or broken.chat, known.second or known.chat):
@@ -343,7 +366,7 @@ class _Hunt:
         return sorted(
             found,
             key=lambda example: (
-                ("error", "warning", "info").index(example.found.severity),
+                ("error", "warning", "info").index(example.severity),
                 order.get(example.found.law, -1),
                 example.found.cause,
             ),
@@ -386,4 +409,4 @@ def _chat(data: bytes) -> Chat | None:
     return chat if usable else None
 
 
-__all__ = ["CODES", "LAWS", "Counterexample", "FuzzReport", "LawOutcome", "fuzz"]
+__all__ = ["LAWS", "Counterexample", "FuzzReport", "LawOutcome", "fuzz"]

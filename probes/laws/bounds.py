@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import json
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from jinjarun.errors import JinjarunError, LimitExceeded, TemplateRaised, quote
 from jinjarun.sequences import common_prefix
-from jinjarun.template import Rendered
+from probes.chats.messages import function_of
 from probes.chats.named import CHATS
-from probes.laws.base import Break, Case, Law, Subject
+from probes.laws.case import Case
+from probes.laws.law import Law, Violation
+from probes.rendering.renders import dialect_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from probes.chats.named import Chat, Message
+    from probes.chats.messages import Chat, Message
+    from probes.laws.subject import Subject
 
 DOUBLED = (1, 2, 4)
 LEAST_MESSAGES, LEAST_TEXT = 8, 256
@@ -25,7 +30,7 @@ FEWEST_STEPS = 400
 """Growth of less than this many steps is not judged."""
 
 
-def renders(case: Case) -> Iterator[Break]:
+def renders(case: Case) -> Iterator[Violation]:
     """What the template refuses in words of its own is its contract, not a failure."""
     for end in case.points:
         case.answer(end)
@@ -35,16 +40,18 @@ def renders(case: Case) -> Iterator[Break]:
         if isinstance(error, TemplateRaised):
             continue
         if isinstance(error, LimitExceeded):
-            yield Break("renders", "SC105", f"limit {error.limit}", error.message, chat, line=error.line)
+            yield Violation("renders", "SC105", f"limit {error.limit}", error.message, chat, line=error.line)
         else:
             cause = f"{error.name} line {error.line}"
             message = f"fails: {quote(error.message)}"
-            yield Break("renders", failing_code(chat), cause, message, chat, line=error.line)
+            yield Violation("renders", failing_code(case.subject, chat), cause, message, chat, line=error.line)
 
 
-def failing_code(chat: Chat) -> str:
+def failing_code(subject: Subject, chat: Chat) -> str:
     """The rule that speaks of the least ordinary thing in a request that fails."""
     messages = chat["messages"]
+    if any(message.get("tool_calls") for message in messages) and subject.render(_otherwise(chat)).ok:
+        return "TL102"
     if any(message.get("content") is None for message in messages):
         return "CT102"
     if any(isinstance(message["content"], list) for message in messages):
@@ -54,40 +61,62 @@ def failing_code(chat: Chat) -> str:
     return "TL113" if chat.get("tools") else "CT106"
 
 
-def paths_agree(case: Case) -> Iterator[Break]:
+def _otherwise(chat: Chat) -> Chat:
+    """The same with the arguments of its calls in the other form."""
+    messages = [
+        {**message, "tool_calls": [_turned(call) for call in message["tool_calls"]]}
+        if message.get("tool_calls")
+        else message
+        for message in chat["messages"]
+    ]
+    return {**chat, "messages": messages}
+
+
+def _turned(made: dict[str, Any]) -> dict[str, Any]:
+    function = function_of(made)
+    sent = function["arguments"]
+    if not isinstance(sent, str):
+        sent = json.dumps(sent, ensure_ascii=False)
+    else:
+        with suppress(ValueError):
+            sent = json.loads(sent)
+    turned = {**function, "arguments": sent}
+    return {**made, "function": turned} if "function" in made else turned
+
+
+def paths_agree(case: Case) -> Iterator[Violation]:
     """What differs on the conversations of the set already is known; so is what each engine takes for space."""
     for found in differences(case):
         yield replace(found, known=found.cause == "space" or found.cause in case.subject.engines_differ)
 
 
-def differences(case: Case) -> Iterator[Break]:
+def differences(case: Case) -> Iterator[Violation]:
     other, whole = case.subject.other, case.whole
     if other is None:
         return
     prompt = case.messages[-1]["role"] != "assistant"
     chat = case.request(prompt=prompt)
-    theirs = case.subject.render(chat, dialect=other)
+    theirs = case.subject.render(chat, path=other)
     ours = case.answer(prompt=prompt)
-    if isinstance(ours, JinjarunError) and isinstance(theirs, JinjarunError):
+    failed = theirs.error if theirs.error is not None else ours if isinstance(ours, JinjarunError) else None
+    if theirs.error is not None and isinstance(ours, JinjarunError):
         return
-    if whole is None or isinstance(theirs, JinjarunError):
-        failed = theirs if isinstance(theirs, JinjarunError) else ours
-        assert isinstance(failed, JinjarunError)
-        who = other if failed is theirs else case.subject.dialect
+    if whole is None or failed is not None:
+        assert failed is not None
+        who = dialect_of(other) if failed is theirs.error else case.subject.dialect
         cause = f"only {who} fails: line {failed.line}"
         message = f"only {who} fails: {quote(failed.message)[:120]}"
-        kept = whole.text if whole is not None else ""
-        came = theirs.text if isinstance(theirs, Rendered) else ""
-        yield Break("paths-agree", "PT101", cause, message, chat, kept, came, line=failed.line)
-    elif theirs.text != whole.text:
+        expected = whole.text if whole is not None else ""
+        yield Violation("paths-agree", "PT101", cause, message, chat, expected, theirs.text or "", line=failed.line)
+    elif theirs.text is not None and theirs.text != whole.text:
         line = whole.line_at(common_prefix(whole.text, theirs.text))
         only_space = "".join(theirs.text.split()) == "".join(whole.text.split())
         cause = "space" if only_space else f"text: line {line}"
-        message = f"{case.subject.dialect} and {other} write different texts"
-        yield Break("paths-agree", "PT101", cause, message, chat, whole.text, theirs.text, line=line)
+        message = f"{case.subject.dialect} and {dialect_of(other)} write different texts"
+        yield Violation("paths-agree", "PT101", cause, message, chat, whole.text, theirs.text, line=line)
 
 
-def linear_cost(case: Case) -> Iterator[Break]:
+def linear_cost(case: Case) -> Iterator[Violation]:
     """Steps, never time: of the conversation repeated, and of its last user's text lengthened."""
     unit = _unit(case.messages)
     if unit is not None:
@@ -125,11 +154,11 @@ def _unit(messages: list[Message]) -> tuple[list[Message], list[Message]] | None
 
 def _cost(case: Case, messages: list[Message]) -> int | None:
     chat: Any = {**case.chat, "messages": messages, "add_generation_prompt": False}
-    rendered = case.subject.render(chat)
-    return rendered.cost if isinstance(rendered, Rendered) else None
+    outcome = case.subject.render(chat)
+    return outcome.cost if outcome.ok else None
 
 
-def _judged(case: Case, longer: list[list[Message]], what: str, least: int) -> Iterator[Break]:
+def _judged(case: Case, longer: list[list[Message]], what: str, least: int) -> Iterator[Violation]:
     large = _cost(case, longer[-1])
     if large is None or large <= FEWEST_STEPS:
         return
@@ -140,7 +169,7 @@ def _judged(case: Case, longer: list[list[Message]], what: str, least: int) -> I
         counts = " and ".join(f"{steps:,} for {least * factor}" for steps, factor in zip(costs, DOUBLED, strict=True))
         message = f"steps grow faster than the {what}: {counts} {unit}"
         chat = case.request() if what == "text" else case.request(prompt=case.messages[-1]["role"] != "assistant")
-        yield Break("linear-cost", "SC105", what, message, chat)
+        yield Violation("linear-cost", "SC105", what, message, chat)
 
 
 def known_differences(subject: Subject) -> frozenset[str]:

@@ -9,74 +9,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from probes.laws.base import Break, Case, Law, Prompt, forms_of, inner_json, text_of
+from probes.laws.case import Case
+from probes.laws.documents import candidates, documents, inside, leaves, same, same_order
+from probes.laws.law import Law, Violation
+from probes.laws.prompt import Prompt, forms_of, inner_json
+from probes.rendering.outcomes import prints_nothing_as_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from probes.chats.named import Message, Tool
-
-DECODER = json.JSONDecoder()
-OPENING = re.compile(r"[{\[]")
-
-
-def documents(text: str) -> list[Any]:
-    """The outermost objects and lists of JSON that stand in a text."""
-    found = []
-    opening = OPENING.search(text)
-    while opening is not None:
-        at = opening.end()
-        try:
-            value, at = DECODER.raw_decode(text, opening.start())
-            found.append(value)
-        except (ValueError, RecursionError):
-            pass
-        opening = OPENING.search(text, at)
-    return found
-
-
-def inside(values: list[Any]) -> Iterator[Any]:
-    """Every value in these documents, at any depth."""
-    for value in values:
-        yield value
-        if isinstance(value, dict):
-            yield from inside(list(value.values()))
-        elif isinstance(value, list):
-            yield from inside(value)
-
-
-def same(a: Any, b: Any) -> bool:
-    """Equal as JSON: true is not 1, and 1.0 is 1."""
-    return bool(a == b) and _same_kinds(a, b)
-
-
-def _same_kinds(a: Any, b: Any) -> bool:
-    """Whether no truth value stands in one where a number stands in the other, in what Python takes for equal."""
-    if isinstance(a, dict):
-        return all(_same_kinds(value, b[key]) for key, value in a.items())
-    if isinstance(a, list):
-        return all(map(_same_kinds, a, b))
-    return isinstance(a, bool) is isinstance(b, bool)
-
-
-def same_order(a: Any, b: Any) -> bool:
-    """Whether equal values also have their keys in one order."""
-    if isinstance(a, dict):
-        return list(a) == list(b) and all(same_order(value, b[key]) for key, value in a.items())
-    return all(map(same_order, a, b)) if isinstance(a, list) else True
-
-
-def leaves(value: Any) -> Iterator[str]:
-    """The texts in a value, keys among them."""
-    if isinstance(value, dict):
-        for key, item in value.items():
-            yield key
-            yield from leaves(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from leaves(item)
-    elif isinstance(value, str):
-        yield value
+    from probes.chats.messages import Chat, Message
 
 
 def arguments_of(call: dict[str, Any]) -> tuple[str, Any, bool]:
@@ -108,14 +50,29 @@ def region(prompt: Prompt, messages: list[Message], index: int) -> str:
     return prompt.text[start : min(ends, default=len(prompt.text))]
 
 
-def arguments_read_back(case: Case) -> Iterator[Break]:
+def arguments_read_back(case: Case) -> Iterator[Violation]:
     whole = case.whole
     if whole is None:
         return
+    yield from _nothing_as_text(case, whole)
     for index, message in enumerate(case.messages):
         if message.get("tool_calls"):
             written = region(whole, case.messages, index)
             yield from _Message(case, whole, index, written).calls(message["tool_calls"])
+
+
+def _nothing_as_text(case: Case, whole: Prompt) -> Iterator[Violation]:
+    """Null or missing content beside calls leaves no word."""
+    silent = [message for message in case.messages if message.get("tool_calls") and message.get("content") is None]
+    if not silent:
+        return
+    filled = [{**message, "content": ""} if message in silent else message for message in case.messages]
+    chat: Chat = {**whole.chat, "messages": filled}
+    other = case.subject.render(chat).text
+    if other is not None and prints_nothing_as_text(whole.text, other):
+        what = "null" if "content" in silent[0] else "missing"
+        said = f"{what} content beside a call is printed as a word of Python"
+        yield Violation("arguments-read-back", "CT101", f"{what} content", said, whole.chat, other, whole.text)
 
 
 @dataclass(frozen=True)
@@ -131,13 +88,13 @@ class _Message:
     def values(self) -> list[Any]:
         return list(inside(documents(self.written)))
 
-    def broken(self, code: str, cause: str, message: str, sent: Any) -> Break:
+    def broken(self, code: str, cause: str, message: str, sent: Any) -> Violation:
         kept = sent if isinstance(sent, str) else json.dumps(sent, ensure_ascii=False)
         at = self.prompt.text.find(self.written)
         line = self.prompt.line_at(at) if at >= 0 else None
-        return Break("arguments-read-back", code, cause, message, self.prompt.chat, kept, self.written, line=line)
+        return Violation("arguments-read-back", code, cause, message, self.prompt.chat, kept, self.written, line=line)
 
-    def calls(self, calls: list[dict[str, Any]]) -> Iterator[Break]:
+    def calls(self, calls: list[dict[str, Any]]) -> Iterator[Violation]:
         names, sent = [arguments_of(call)[0] for call in calls], [arguments_of(call)[1] for call in calls]
         for number, call in enumerate(calls):
             name, arguments, as_text = arguments_of(call)
@@ -156,7 +113,7 @@ class _Message:
         dumped = json.dumps(arguments, ensure_ascii=False)
         return call.get("id", dumped) in self.written or (bool(arguments) and self.written.count(dumped) >= times)
 
-    def arguments(self, which: str, arguments: Any, *, as_text: bool) -> Iterator[Break]:
+    def arguments(self, which: str, arguments: Any, *, as_text: bool) -> Iterator[Violation]:
         dumped = json.dumps(arguments, ensure_ascii=False)
         if dumped in self.written:
             return
@@ -184,7 +141,7 @@ class _Message:
                 return
             yield from self.own_form(which, arguments)
 
-    def own_form(self, which: str, arguments: Any) -> Iterator[Break]:
+    def own_form(self, which: str, arguments: Any) -> Iterator[Violation]:
         """Arguments in a form of the template's own: values that are no texts as JSON, keys in their order."""
         if not isinstance(arguments, dict):
             return
@@ -228,33 +185,50 @@ def _loads_to(text: str, wanted: Any) -> bool:
         return False
 
 
-def candidates(tool: Tool) -> list[Any]:
-    """What of a tool may stand in the prompt as one document, the most first."""
-    function = tool.get("function", tool)
-    return [tool, function, function["parameters"], function["parameters"]["properties"]]
+def _as_python(function: dict[str, Any], text: str) -> bool:
+    """Whether the properties of a function stand in a text as Python writes objects."""
+    return any(re.search(rf"'{re.escape(key)}'\s*:\s*\{{", text) for key in function["parameters"]["properties"])
+
+
+def _lists_as_python(function: dict[str, Any], text: str) -> list[list[Any]]:
+    """Lists of types that stand in a text as Python writes them, perhaps in capitals."""
+    lists = [
+        value["type"]
+        for value in inside([function["parameters"]])
+        if isinstance(value, dict) and isinstance(value.get("type"), list)
+    ]
+    return [types for types in lists if repr(types) in text or repr(types).upper() in text]
 
 
 PARTS_OF_A_TOOL = 2
 """The first of the `candidates` that is not the whole of a tool."""
 
 
-def tools_read_back(case: Case) -> Iterator[Break]:
+def tools_read_back(case: Case) -> Iterator[Violation]:
     whole, tools = case.whole, case.chat.get("tools", [])
     if whole is None or not tools:
         return
     form = case.subject.frames.tool_form
     values: list[Any] | None = None
 
-    def broken(code: str, cause: str, message: str, sent: Any) -> Break:
+    def broken(code: str, cause: str, message: str, sent: Any) -> Violation:
         kept = sent if isinstance(sent, str) else json.dumps(sent, ensure_ascii=False)
         at = whole.text.find(tools[0].get("function", tools[0])["name"])
         line = whole.line_at(max(0, at))
-        return Break("tools-read-back", code, cause, message, whole.chat, kept, whole.text, line=line)
+        return Violation("tools-read-back", code, cause, message, whole.chat, kept, whole.text, line=line)
 
     for number, tool in enumerate(tools):
         function = tool.get("function", tool)
         if function["name"] not in whole.text:
             yield broken("TL113", "name", f"tool {number}: its name is not written", function["name"])
+            continue
+        as_python = _as_python(function, whole.text)
+        if as_python:
+            yield broken("CT101", "repr", f"tool {number} stands as Python writes it", function["parameters"])
+        lists = _lists_as_python(function, whole.text)
+        if lists:
+            yield broken("TL113", "types", f"tool {number}: a list stands as Python writes it", lists[0])
+        if as_python or lists:
             continue
         if form is None:
             pieces = [piece.strip() for piece in function["description"].splitlines() if piece.strip()]
@@ -285,12 +259,10 @@ LAWS = (
     ),
     Law(
         "tools-read-back",
-        ("TL113", "PS105"),
+        ("TL113", "CT101", "PS105"),
         "the tools that are offered can be read back",
         tools_read_back,
         "writes the tools that are offered",
         lambda supports: supports.tools,
     ),
 )
-
-__all__ = ["LAWS", "candidates", "documents", "inside", "same", "text_of"]

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import html
+import re
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from probes.chats.supports import REASONING_FIELDS
-from probes.laws.base import Break, Case, Law, Prompt, forms_of, text_of
+from probes.chats.messages import REASONING_FIELDS
+from probes.laws.case import Case
 from probes.laws.growth import thinks
+from probes.laws.law import Law, Violation
+from probes.laws.prompt import Prompt, forms_of, inner_json, text_of
+from probes.rendering.outcomes import is_dumped, is_unknown_role
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from probes.chats.named import Message
+    from probes.chats.messages import Message
 
 LOST = {"system": "RL101", "developer": "RL103"}
 
@@ -32,10 +36,11 @@ def place_name(index: int, message: Message) -> str:
     return f"message {index} ({message['role']}{calls})"
 
 
-def texts_kept(case: Case) -> Iterator[Break]:
+def texts_kept(case: Case) -> Iterator[Violation]:
     whole = case.whole
     if whole is None:
         return
+    yield from _unknown_roles(case, whole)
     for index, message in enumerate(case.messages):
         text = text_of(message)
         if not text.strip() or index in whole.places or thinks(text) or parts_there(message, whole):
@@ -48,7 +53,17 @@ def texts_kept(case: Case) -> Iterator[Break]:
         cause = f"{second or late}{message['role']}{' with calls' if message.get('tool_calls') else ''}".strip()
         article = "an" if which.startswith("a") else "a"
         said = f"the text of {article} {second}{late}{which} leaves no trace in the prompt"
-        yield Break("texts-kept", code_of(message, "lost"), cause, said, whole.chat, text, whole.text)
+        yield Violation("texts-kept", code_of(message, "lost"), cause, said, whole.chat, text, whole.text)
+
+
+def _unknown_roles(case: Case, whole: Prompt) -> Iterator[Violation]:
+    """A developer message is written under a role that no model of this template knows."""
+    for index, place in whole.places.items():
+        message = case.messages[index]
+        if message["role"] == "developer" and is_unknown_role(case.subject.source, whole.text[: place.start]):
+            said = "a developer message is written under a role that the template names nowhere"
+            text = text_of(message)
+            yield Violation("texts-kept", "RL103", "unknown role", said, whole.chat, text, whole.text, known=True)
 
 
 def parts_there(message: Message, prompt: Prompt) -> bool:
@@ -70,7 +85,7 @@ def escaped(text: str) -> list[str]:
     return [html.escape(bare), html.escape(bare, quote=False), bare.upper(), text.lower(), repr(bare)[1:-1]]
 
 
-def texts_unaltered(case: Case) -> Iterator[Break]:
+def texts_unaltered(case: Case) -> Iterator[Violation]:
     whole = case.whole
     if whole is None:
         return
@@ -86,31 +101,61 @@ def texts_unaltered(case: Case) -> Iterator[Break]:
             found = whole.text
             line = None
         elif place.written == text:
-            continue
+            cause = _as_object(text, message, whole)
+            if cause is None:
+                continue
+            found, line = whole.text, whole.line_at(place.start)
         else:
             cause = _alteration(text, place.written, message)
             found = place.written
             line = whole.line_at(place.start)
-        known = cause in ("trimmed", "cut_at_think")
-        code = "RS103" if cause == "cut_at_think" else code_of(message, "altered")
+        known = cause in ("trimmed", "own_reasoning", "quoted")
+        code = "RS103" if cause in ("cut_at_think", "own_reasoning") else code_of(message, "altered")
         said = {
             "trimmed": "is trimmed",
             "cut_at_think": "is cut at a tag of reasoning that it quotes",
+            "own_reasoning": "is cut at the end of the reasoning that it begins with",
+            "dumped": "is printed raw, as the object of the request",
+            "quoted": "is put into quotes, as JSON",
             "escaped": "is escaped as HTML",
         }.get(cause, "is altered")
         message_text = f"the text of {place_name(index, message)} {said}"
         cause = f"{cause} {message['role']}"
-        yield Break("texts-unaltered", code, cause, message_text, whole.chat, text, found, known=known, line=line)
+        yield Violation("texts-unaltered", code, cause, message_text, whole.chat, text, found, known=known, line=line)
 
 
 def _alteration(text: str, written: str, message: Message) -> str:
     if written.strip() == text.strip():
         return "trimmed"
     if message["role"] == "assistant" and thinks(text):
-        return "cut_at_think"
+        return cut_of(text)
     if isinstance(message.get("content"), list) and "".join(written.split()) == "".join(text.split()):
         return "trimmed"
     return "escaped" if written in (html.escape(text), html.escape(text.strip())) else "altered"
+
+
+def cut_of(text: str) -> str:
+    """A text that begins with a tag holds reasoning of its own, which templates take out by design; elsewhere a tag is
+    only quoted."""
+    return "own_reasoning" if BEGINS_WITH_TAG.match(text) else "cut_at_think"
+
+
+BEGINS_WITH_TAG = re.compile(r"\s*[<\[]")
+
+
+def _as_object(text: str, message: Message, whole: Prompt) -> str | None:
+    """How a text stands there whole, but inside what is more than the text: an object of the request, or quotes."""
+    if isinstance(message.get("content"), list):
+        return "dumped" if is_dumped(whole.text, text) else None
+    return "quoted" if message["role"] == "tool" and stands_quoted(whole.text, text) else None
+
+
+def stands_quoted(prompt: str, text: str) -> bool:
+    """Whether a text stands there as a JSON string that is no value of an object and no item of a list, and is another
+    text for it."""
+    quoted = inner_json(text)
+    at = prompt.find(f'"{quoted}"') if quoted != text else -1
+    return at >= 0 and not prompt[:at].rstrip().endswith((":", ",", "[", "{"))
 
 
 def _altered_elsewhere(text: str, message: Message, whole: Prompt) -> str | None:
@@ -118,13 +163,13 @@ def _altered_elsewhere(text: str, message: Message, whole: Prompt) -> str | None
     if any(form in whole.text for form in escaped(text)[:2]):
         return "escaped"
     if message["role"] == "assistant" and thinks(text):
-        return "cut_at_think"
+        return cut_of(text)
     if isinstance(message.get("content"), list) and parts_there(message, whole):
         return None  # something stands between the parts
     return "altered" if _is_there(text, whole) or any(form in whole.text for form in escaped(text)) else None
 
 
-def texts_once(case: Case) -> Iterator[Break]:
+def texts_once(case: Case) -> Iterator[Violation]:
     whole = case.whole
     if whole is None:
         return
@@ -133,7 +178,7 @@ def texts_once(case: Case) -> Iterator[Break]:
             said = f"the text of {place_name(index, case.messages[index])} stands there {place.count} times"
             text = text_of(case.messages[index])
             line = whole.line_at(place.end)
-            yield Break(
+            yield Violation(
                 "texts-once",
                 "CT106",
                 case.messages[index]["role"],
@@ -145,7 +190,7 @@ def texts_once(case: Case) -> Iterator[Break]:
             )
 
 
-def texts_in_order(case: Case) -> Iterator[Break]:
+def texts_in_order(case: Case) -> Iterator[Violation]:
     whole = case.whole
     if whole is None:
         return
@@ -159,7 +204,7 @@ def texts_in_order(case: Case) -> Iterator[Break]:
             system = False
         said = f"{place_name(after, case.messages[after])} stands before {place_name(before, case.messages[before])}"
         as_called = roles == ("tool", "tool") and _called_before(case.messages, after, before)
-        yield Break(
+        yield Violation(
             "texts-in-order",
             "RL107" if system else "TL114" if case.messages[before].get("tool_calls") else "CT106",
             "system" if system else " before ".join(reversed(roles)),
@@ -179,7 +224,7 @@ def _called_before(messages: list[Message], one: int, other: int) -> bool:
     return first in ids and second in ids and ids.index(first) < ids.index(second)
 
 
-def reasoning_in_loop(case: Case) -> Iterator[Break]:
+def reasoning_in_loop(case: Case) -> Iterator[Violation]:
     """Reasoning before a call whose turn still goes on."""
     end = case.points[-1] if case.points else 0
     if not end or case.messages[end - 1]["role"] != "tool":
@@ -195,7 +240,7 @@ def reasoning_in_loop(case: Case) -> Iterator[Break]:
                 continue
             if not any(form in prompt.text for form in forms_of(thought.strip())) and not thinks(thought):
                 said = f"the reasoning of {place_name(index, case.messages[index])} is dropped while its turn goes on"
-                yield Break("reasoning-in-loop", "RS102", "dropped", said, prompt.chat, thought, prompt.text)
+                yield Violation("reasoning-in-loop", "RS102", "dropped", said, prompt.chat, thought, prompt.text)
 
 
 LAWS = (

@@ -7,22 +7,23 @@ import re
 from typing import TYPE_CHECKING
 
 from jinjarun.sequences import common_prefix
-from jinjarun.template import Rendered
-from probes.chats.supports import REASONING_FIELDS
-from probes.laws.base import Break, Case, Law, Prompt, text_of
+from probes.chats.messages import REASONING_FIELDS
+from probes.laws.case import Case
 from probes.laws.frames import neighbours
+from probes.laws.law import Law, Violation
+from probes.laws.prompt import Prompt, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from probes.chats.named import Message
+    from probes.chats.messages import Message
     from probes.laws.frames import Pair
 
 OTHER_ENDS = re.compile(r"<[|｜][^<>]*(?:end|eom|eot|eos|call|return)[^<>]*[|｜]>|</s>")
 """Markers that end a message which calls tools in formats that end it otherwise than an answer."""
 
 
-def turns_closed(case: Case) -> Iterator[Break]:
+def turns_closed(case: Case) -> Iterator[Violation]:
     whole, end = case.whole, case.subject.frames.end
     if whole is None or end is None or sent_elsewhere(case, end):
         return
@@ -34,10 +35,10 @@ def turns_closed(case: Case) -> Iterator[Break]:
     if twice is not None:
         line = whole.line_at(whole.text.find(end))
         message = "a turn is closed twice"
-        yield Break("turns-closed", "TL108", "twice", message, whole.chat, end, twice.group(), line=line)
+        yield Violation("turns-closed", "TL108", "twice", message, whole.chat, end, twice.group(), line=line)
 
 
-def turns_opened(case: Case) -> Iterator[Break]:
+def turns_opened(case: Case) -> Iterator[Violation]:
     whole, opener = case.whole, case.subject.frames.opener
     if whole is not None and opener is not None and not sent_elsewhere(case, opener):
         yield from _pairs(case, whole, opener, case.subject.frames.opens, "opened")
@@ -49,7 +50,7 @@ def sent_elsewhere(case: Case, marker: str) -> bool:
     return marker in json.dumps([case.chat.get("tools"), calls], ensure_ascii=False)
 
 
-def _pairs(case: Case, whole: Prompt, marker: str, usual: dict[Pair, int], what: str) -> Iterator[Break]:
+def _pairs(case: Case, whole: Prompt, marker: str, usual: dict[Pair, int], what: str) -> Iterator[Violation]:
     """Neighbours between whose texts the marker stands more or less often than usual."""
     for i, j in neighbours(whole):
         first, second = case.messages[i], case.messages[j]
@@ -62,7 +63,7 @@ def _pairs(case: Case, whole: Prompt, marker: str, usual: dict[Pair, int], what:
         count = between.count(marker)
         if count == usual[pair]:
             continue
-        yield Break(
+        yield Violation(
             f"turns-{what}",
             "TL108",
             f"{pair[0]} to {pair[1]}",
@@ -74,7 +75,7 @@ def _pairs(case: Case, whole: Prompt, marker: str, usual: dict[Pair, int], what:
         )
 
 
-def _calls(case: Case, whole: Prompt, end: str) -> Iterator[Break]:
+def _calls(case: Case, whole: Prompt, end: str) -> Iterator[Violation]:
     """A message that calls is closed before its results."""
     frames = case.subject.frames
     for i, message in enumerate(case.messages[:-1]):
@@ -94,7 +95,7 @@ def _calls(case: Case, whole: Prompt, end: str) -> Iterator[Break]:
         own = 0 if i in whole.places else 1
         if case.subject.frames.opener is None or between.count(case.subject.frames.opener) <= own:
             continue  # the results stand in the turn of the call
-        yield Break(
+        yield Violation(
             "turns-closed",
             "TL108",
             "calls",
@@ -106,7 +107,7 @@ def _calls(case: Case, whole: Prompt, end: str) -> Iterator[Break]:
         )
 
 
-def _results(case: Case, whole: Prompt, end: str) -> Iterator[Break]:
+def _results(case: Case, whole: Prompt, end: str) -> Iterator[Violation]:
     """The results of tools are closed before the assistant's turn is opened, where a user's text is."""
     frames = case.subject.frames
     closed = any(count for pair, count in frames.closes.items() if pair[:2] == ("user", "assistant"))
@@ -120,10 +121,10 @@ def _results(case: Case, whole: Prompt, end: str) -> Iterator[Break]:
         if frames.opener in between and end not in before and not OTHER_ENDS.search(before):
             message = f"after the results before message {j} the turn is not closed: {end!r} is missing"
             line = whole.line_at(whole.places[i].end)
-            yield Break("turns-closed", "TL108", "results", message, whole.chat, end, between, line=line)
+            yield Violation("turns-closed", "TL108", "results", message, whole.chat, end, between, line=line)
 
 
-def _last(case: Case, whole: Prompt, end: str) -> Iterator[Break]:
+def _last(case: Case, whole: Prompt, end: str) -> Iterator[Violation]:
     """The last message is closed before the generation prompt opens the next turn."""
     frames, last = case.subject.frames, len(case.messages) - 1
     closed = any(count for pair, count in frames.closes.items() if pair[:2] == ("user", "assistant"))
@@ -134,14 +135,14 @@ def _last(case: Case, whole: Prompt, end: str) -> Iterator[Break]:
     if frames.opener in tail and end not in before and not OTHER_ENDS.search(before):
         message = f"the last message is not closed before generation starts: {end!r} is missing"
         line = whole.line_at(whole.places[last].end)
-        yield Break("turns-closed", "TL108", "last", message, whole.chat, end, tail, line=line)
+        yield Violation("turns-closed", "TL108", "last", message, whole.chat, end, tail, line=line)
 
 
 def _end_before(whole: Prompt, index: int) -> int | None:
     return whole.places[index - 1].end if index - 1 in whole.places else None
 
 
-def generation_prompt(case: Case) -> Iterator[Break]:
+def generation_prompt(case: Case) -> Iterator[Violation]:
     """Behind the same kind of message stands the same generation prompt."""
     yield from _ungated(case)
     if not case.points:
@@ -152,6 +153,7 @@ def generation_prompt(case: Case) -> Iterator[Break]:
     asked = case.prompt(end)
     if usual is None or asked is None or not text_of(case.messages[end - 1]).strip():
         return
+    yield from _without_effect(case, asked, role)
     yield from _outside(case, asked, role)
     bare = None if asked.text.endswith(usual) else case.prompt(end, prompt=False)
     if bare is None:
@@ -160,7 +162,7 @@ def generation_prompt(case: Case) -> Iterator[Break]:
         message = (
             f"no generation prompt stands behind a message of {role}, where {usual!r} does in a short conversation"
         )
-        yield Break(
+        yield Violation(
             "generation-prompt",
             "TR101",
             "missing",
@@ -173,7 +175,7 @@ def generation_prompt(case: Case) -> Iterator[Break]:
     else:
         found = asked.text[common_prefix(asked.text, bare.text) :]
         message = f"the generation prompt behind a message of {role} is {found!r}, not {usual!r}"
-        yield Break(
+        yield Violation(
             "generation-prompt",
             "TR101",
             "differs",
@@ -185,7 +187,18 @@ def generation_prompt(case: Case) -> Iterator[Break]:
         )
 
 
-def _ungated(case: Case) -> Iterator[Break]:
+def _without_effect(case: Case, asked: Prompt, role: str) -> Iterator[Violation]:
+    """Asking for a generation prompt changes nothing, here as in a short conversation."""
+    frames = case.subject.frames
+    bare = case.prompt(case.points[-1], prompt=False) if role == "user" and frames.prompts["user"] == "" else None
+    if bare is not None and bare.text == asked.text:
+        message = "add_generation_prompt changes nothing"
+        yield Violation(
+            "generation-prompt", "TR101", "no effect", message, asked.chat, asked.text, asked.text, known=True
+        )
+
+
+def _ungated(case: Case) -> Iterator[Violation]:
     """A finished conversation opens no further turn."""
     whole, opener, last = case.whole, case.subject.frames.opener, len(case.messages) - 1
     if whole is None or opener is None or case.messages[last]["role"] != "assistant" or last not in whole.places:
@@ -193,16 +206,16 @@ def _ungated(case: Case) -> Iterator[Break]:
     if case.messages[last].get("tool_calls"):
         return
     tail = whole.written(whole.places[last].end, len(whole.text))
-    if tail.strip() and case.subject.frames.behind_answer.strip().startswith(tail.strip()):
+    if tail.strip() and case.subject.frames.marks.behind_answer.strip().startswith(tail.strip()):
         return  # what closes the answer holds the marker
     if opener in tail and tail.strip() != opener:
         message = "a turn is opened although no generation prompt was asked for"
         expected = whole.text[: len(whole.text) - len(tail)] + tail.partition(opener)[0]
         line = whole.line_at(len(whole.text))
-        yield Break("generation-prompt", "TR101", "ungated", message, whole.chat, expected, whole.text, line=line)
+        yield Violation("generation-prompt", "TR101", "ungated", message, whole.chat, expected, whole.text, line=line)
 
 
-def _outside(case: Case, asked: Prompt, role: str) -> Iterator[Break]:
+def _outside(case: Case, asked: Prompt, role: str) -> Iterator[Violation]:
     """After results generation must start in a turn: a new one, or the one that is still open."""
     frames = case.subject.frames
     after_user, after_tool = frames.prompts.get("user"), frames.prompts.get("tool")
@@ -210,7 +223,7 @@ def _outside(case: Case, asked: Prompt, role: str) -> Iterator[Break]:
         return
     if asked.text.rstrip().endswith(frames.end):
         message = "after the results of tools the turn is closed and no other is opened: generation starts outside any"
-        yield Break(
+        yield Violation(
             "generation-prompt",
             "TL108",
             "outside",
@@ -222,12 +235,12 @@ def _outside(case: Case, asked: Prompt, role: str) -> Iterator[Break]:
         )
 
 
-def forged_turns(case: Case) -> Iterator[Break]:
+def forged_turns(case: Case) -> Iterator[Violation]:
     """Markers in a text of the input never become the template's own, and as plain text they are told of."""
     whole, frames = case.whole, case.subject.frames
     if whole is None:
         return
-    marks = [mark for mark in (frames.opener, frames.end) if mark is not None]
+    marks = frames.markers
     for index, place in whole.places.items():
         message = case.messages[index]
         forged = [mark for mark in marks if mark in text_of(message)]
@@ -237,7 +250,7 @@ def forged_turns(case: Case) -> Iterator[Break]:
             lost = [mark for mark in forged if mark in whole.text[place.start : place.end]]
             if lost:
                 said = f"{lost[0]!r} in the text of a {message['role']} message counts as the template's own"
-                yield Break(
+                yield Violation(
                     "forged-turns",
                     "SC104",
                     f"own {message['role']}",
@@ -250,7 +263,7 @@ def forged_turns(case: Case) -> Iterator[Break]:
                 )
             continue
         said = f"{forged[0]!r} in the text of a {message['role']} message makes a turn where prompts are plain text"
-        yield Break(
+        yield Violation(
             "forged-turns",
             "SC104",
             f"text {message['role']}",
@@ -263,7 +276,7 @@ def forged_turns(case: Case) -> Iterator[Break]:
         )
 
 
-def structure_fixed(case: Case) -> Iterator[Break]:
+def structure_fixed(case: Case) -> Iterator[Violation]:
     """The template's own markers do not depend on what a text says."""
     whole, frames = case.whole, case.subject.frames
     marks = [mark for mark in (frames.opener, frames.end) if mark is not None]
@@ -273,10 +286,9 @@ def structure_fixed(case: Case) -> Iterator[Break]:
     if not troubled:
         return
     plain = {**whole.chat, "messages": [_harmless(message, marks) for message in case.messages]}
-    rendered = case.subject.render(plain)  # type: ignore[arg-type]  # the keys of a Chat
-    if not isinstance(rendered, Rendered):
+    other = case.subject.prompt(plain)  # type: ignore[arg-type]  # the keys of a Chat
+    if not isinstance(other, Prompt):
         return
-    other = Prompt(case.subject, plain, rendered)  # type: ignore[arg-type]
     if all(_forged(troubled, mark) == whole.text.count(mark) - other.text.count(mark) for mark in marks):
         return
     texts = [prompt.written(0, len(prompt.text)) for prompt in (whole, other)]
@@ -286,7 +298,7 @@ def structure_fixed(case: Case) -> Iterator[Break]:
             said = (
                 f"the template writes {mark!r} {texts[0].count(mark)} times, and {texts[1].count(mark)} times where no"
             )
-            yield Break(
+            yield Violation(
                 "forged-turns",
                 "SC104",
                 "structure",

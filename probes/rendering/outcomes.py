@@ -16,7 +16,7 @@ from probes.chats.canaries import PARAMETER
 from probes.rendering.renders import EvidenceBook, Outcome
 
 if TYPE_CHECKING:
-    from probes.chats.named import Chat
+    from probes.chats.messages import Chat
 
 Fate = Literal["written", "dumped", "lost", "raised", "limit"]
 Style = Literal["json", "own", "repr", "escaped"]
@@ -31,6 +31,7 @@ DUMP = re.compile(
 )
 """The keys by which a printed message or content part is known, as JSON, as Python's repr, or quoted once more."""
 AS_REPR, AS_JSON = (re.compile(rf"{quote}{PARAMETER}{quote}\s*:") for quote in "'\"")
+ESCAPED = re.compile(rf'{PARAMETER}\\+"')
 NOTHING_PRINTED = re.compile(r"\b(?:None|null|none|undefined)\b")
 
 
@@ -101,7 +102,7 @@ def _closing(text: str, at: int) -> int:
 def argument_style(text: str) -> Style:
     """How the arguments of the canary calls were written: JSON, the template's own markup, Python's repr of the
     object, or JSON quoted a second time."""
-    if f'{PARAMETER}\\"' in text:
+    if ESCAPED.search(text):
         return "escaped"
     if AS_REPR.search(text):
         return "repr"
@@ -111,6 +112,11 @@ def argument_style(text: str) -> Style:
 def prints_nothing_as_text(text: str, other: str) -> bool:
     """Whether `text` holds None, null or undefined as a word more often than `other`, the same with an empty text."""
     return text != other and len(NOTHING_PRINTED.findall(text)) > len(NOTHING_PRINTED.findall(other))
+
+
+def is_unknown_role(source: str, before: str) -> bool:
+    """Whether the word `developer` ends `before`, what stands before a text, only because the request holds it."""
+    return "developer" not in source and re.search(r"developer\W{0,12}\Z", before) is not None
 
 
 def show(chat: Chat, path: str, outcome: Outcome, fate: str, canary: str = "") -> Shown:

@@ -22,12 +22,15 @@ from jinjarun.serving.llama_server import LlamaServer
 from jinjarun.serving.transformers import explain_chat_template
 from jinjarun.template import Rendered, Span, Template
 from probes.chats.canaries import EVERY
-from probes.chats.named import CHATS, Chat
+from probes.chats.messages import Chat, request_body
+from probes.chats.named import CHATS
 from probes.report import FROZEN_NOW, Evidence, Failure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
+
+    from probes.rendering.input_form import PathObserver
 
 RAW = "transformers:raw"
 LLAMA_RAW = "llama.cpp:raw"
@@ -46,6 +49,8 @@ class Outcome:
     text: str | None
     error: JinjarunError | None
     spans: tuple[Span, ...] = ()
+    cost: int = 0
+    """Steps of a bare path's render."""
 
     @property
     def ok(self) -> bool:
@@ -91,8 +96,8 @@ class Renders:
         self.steps_max = 0
         self.reached: dict[str, bytes] = {}
         """By dialect, a byte for each branch of the template: 1 where a render on a bare path went."""
-        self.witnesses: dict[str, Any] = {}
-        """What `witness.witness_of` keeps, by path."""
+        self.observers: dict[str, PathObserver] = {}
+        """What `input_form.observer` keeps, by path."""
         self._outcomes: dict[tuple[str, bytes, object], Outcome] = {}
         self._rendered: dict[tuple[Template, bytes, bool | None], Rendered | JinjarunError] = {}
         self._limited: dict[str, list[LimitExceeded]] = {"transformers": [], "llama.cpp": []}
@@ -152,6 +157,28 @@ class Renders:
             self._outcomes[key] = self._render(path, chat, self.now, spans=True)
         return self._outcomes[key]
 
+    def render_once(
+        self, path: str, chat: Chat, *, now: datetime | float | None = None, spans: bool = False
+    ) -> Outcome:
+        """What a bare path gives for a chat that will not be asked again: nothing of it is kept or counted."""
+        template = self.template(dialect_of(path))
+        if isinstance(template, JinjarunError):
+            return Outcome(None, template)
+        try:
+            rendered = template.render(
+                chat["messages"],
+                tools=chat.get("tools"),
+                add_generation_prompt=chat.get("add_generation_prompt", True),
+                bos_token=self.bos_token,
+                eos_token=self.eos_token,
+                variables=chat.get("variables"),
+                now=self.now if now is None else now,
+                spans=spans,
+            )
+        except JinjarunError as error:
+            return Outcome(None, error)
+        return Outcome(rendered.text, None, rendered.spans, rendered.cost)
+
     def _render(self, path: str, chat: Chat, now: datetime | float, *, spans: bool) -> Outcome:
         template = self.template(dialect_of(path))
         if isinstance(template, JinjarunError):
@@ -168,14 +195,14 @@ class Renders:
                 )
                 rendered = self.rendered(template, context, now=now, spans=spans)
                 self._account(template, rendered)
-                return Outcome(rendered.text, None, rendered.spans)
+                return Outcome(rendered.text, None, rendered.spans, rendered.cost)
             return Outcome(self._served(path, chat, now), None)
         except JinjarunError as error:
             return Outcome(None, without_frames(error))
 
     def _served(self, path: str, chat: Chat, now: datetime | float) -> str:
         if path == LLAMA_SERVER:
-            return self._llama_server.apply(body_of(chat), now=now)
+            return self._llama_server.apply(request_body(chat), now=now)
         return explain_chat_template(
             self.source,
             chat["messages"],
@@ -332,17 +359,9 @@ class EvidenceBook:
             words += ["--as", "llama-server" if way == "llama-server" else "transformers"]
         if name is not None:
             return shlex.join([*words, "--conversation", name])
-        body = shlex.quote(json.dumps(body_of(chat), ensure_ascii=False))
+        body = shlex.quote(json.dumps(request_body(chat), ensure_ascii=False))
         option = "--messages" if way == "raw" else "--request"
         return f"printf %s {body} | {shlex.join([*words, option, '-'])}"
-
-
-def body_of(chat: Chat) -> dict[str, Any]:
-    """The chat as a request body that `render --messages` and `--request` read."""
-    body: dict[str, Any] = dict(chat)
-    if "variables" in body:
-        body["chat_template_kwargs"] = body.pop("variables")
-    return body
 
 
 def name_of(chat: Chat) -> str | None:

@@ -8,9 +8,7 @@ import re
 from typing import Any
 
 from jinjarun.sequences import common_prefix
-
-MARKER = re.compile(r"<[^<>\s][^<>\n]{0,80}>|\[/?[A-Z][A-Z0-9_ ]{1,40}\]|\{\{ [a-z_]+ \}\}|```[a-z]*")
-"""What looks like a marker of a format: in angle or square brackets, a fence, or a special token without a value."""
+from probes.rendering.markers import MARKER
 
 CLOSERS = {"[": "]", "{": "}", "(": ")"}
 

@@ -76,7 +76,7 @@ def _conversations(report: FuzzReport) -> str:
 def _example(report: FuzzReport, example: Counterexample) -> Iterator[str]:
     found = example.found
     line = "" if found.line is None else f" (line {found.line} of the template)"
-    yield from wrapped(f"{found.severity} {found.code} {found.law}: {found.message}{line}", "      ", "  ")
+    yield from wrapped(f"{example.severity} {found.code} {found.law}: {found.message}{line}", "      ", "  ")
     if example.count:
         yield f"      in {example.count} of {_conversations(report)}; the smallest:"
     else:
@@ -87,7 +87,7 @@ def _example(report: FuzzReport, example: Counterexample) -> Iterator[str]:
         if later:
             yield "      and then:"
             yield from (f"      {json_text(message)}" for message in later)
-    yield from _sides(found.kept, found.came, found.at)
+    yield from _sides(found.expected, found.actual, found.at)
     yield f"      again: {report.repeat(found.law)}"
 
 
@@ -136,7 +136,7 @@ def _exported(report: FuzzReport, example: Counterexample) -> list[str]:
     where = "" if found.line is None else f" Line {found.line} of the template."
     known = " The template is known to do this." if found.known else ""
     lines = [
-        f"## {found.code} {found.name}: {markdown(found.law)}",
+        f"## {found.code} {example.name}: {markdown(found.law)}",
         "",
         f"Broken: {markdown(found.message)}.{where}{known}",
         "",
@@ -147,7 +147,7 @@ def _exported(report: FuzzReport, example: Counterexample) -> list[str]:
         lines += ["The messages of the later request:", "", *_fenced(later, "json")]
     lines += [f"Save the request and render it: {markdown(report.render_command(example))}", ""]
     lines += ["What was expected, and what came; they part at the mark:", ""]
-    lines += _fenced([f"- {marked(found.kept, found.at)}", f"+ {marked(found.came, found.at)}"], "diff")
+    lines += _fenced([f"- {marked(found.expected, found.at)}", f"+ {marked(found.actual, found.at)}"], "diff")
     return lines
 
 

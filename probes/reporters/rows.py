@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from jinjarun.errors import quote
-from probes.rendering.renders import body_of
+from probes.chats.messages import request_body
 from probes.report import TemplateSource
 from probes.reporters.changes import cut, literal
 from probes.reporters.escaping import json_text
@@ -53,11 +53,11 @@ def snapshot_row(template: TemplateInfo, kept: Kept) -> Row:
 
 def _law(template: TemplateInfo, report: FuzzReport, example: Counterexample, severity: Severity) -> Brief:
     found = example.found
-    request = json_text(body_of(found.second or found.chat))
+    request = json_text(request_body(found.second or found.chat))
     count = f"in {example.count} of {report.examples} conversations"
     return Brief(
         code=found.code,
-        name=found.name,
+        name=example.name,
         severity=severity,
         message=f"{found.message}, {count}; the smallest: {request}; again: {report.repeat(found.law)}",
         line=found.line,

@@ -108,14 +108,14 @@ def prefix_text(results: Iterable[LawResult], counter: Counter) -> str:
         if growth.holds:
             lines.append(f"{result.law:24}holds")
             continue
-        kept, of = counter.shared(growth.kept, growth.later), counter.count(growth.kept)
+        kept, of = counter.shared(growth.expected, growth.actual), counter.count(growth.expected)
         share = 100 * kept // max(1, of)
         where = f", line {result.line}" if result.line is not None else ""
         lines += [
             f"{result.law:24}BROKEN: {kept} of {of} {unit} kept ({share} %)",
             f"{'':24}{result.cause}{where}",
-            f"  - {_literal(growth.kept[growth.at :])}",
-            f"  + {_literal(growth.later[growth.at :])}",
+            f"  - {_literal(growth.expected[growth.at :])}",
+            f"  + {_literal(growth.actual[growth.at :])}",
         ]
     return terminal(lines)
 

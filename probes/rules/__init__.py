@@ -14,10 +14,6 @@ from probes.rules.base import CODE, Facts, Hit, Rule, finding, severity_of
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-NEED_UPSTREAM = frozenset({"PK301"})
-"""Of the rules that need other files, those that need the base model's template."""
-NEED_FOLDER = frozenset({"PK302"})
-"""Those that compare the files of a folder; for the others any place of templates will do."""
 _ORDER = {"error": 0, "warning": 1, "info": 2}
 
 
@@ -89,12 +85,12 @@ def _cannot_run(rule: Rule, facts: Facts) -> NotEvaluated | None:
         return NotEvaluated(
             what=what, why="needs token data", how="probe a model folder, a tokenizer_config.json or a GGUF file"
         )
-    if rule.code in NEED_UPSTREAM:
+    if rule.beside == "upstream":
         if facts.upstream is not None:
             return None
         return NotEvaluated(what=what, why="needs an upstream repository", how="--upstream TEMPLATE")
     files = facts.files
-    if rule.needs == "files" and (files is None or (rule.code in NEED_FOLDER and not files.readings)):
+    if rule.needs == "files" and (files is None or (rule.beside == "folder" and not files.readings)):
         return NotEvaluated(what=what, why="needs the files beside the template", how="probe the model folder")
     return None
 

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Literal
 from probes.report import Finding, Severity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from jinjarun.sources import Source, TokenData
+    from probes.chats.messages import Chat
+    from probes.rendering.input_form import PathObserver
     from probes.rendering.renders import EvidenceBook, Renders
     from probes.report import Contract, EngineStatus, Observation, Prefix, Shape, Stop, TokensChapter
     from probes.rules.view import Look
@@ -78,7 +80,10 @@ class Hit:
 class Rule:
     """`triggers` is a template of a few lines that the rule hits, `repaired` its smallest repair, `healthy` a real form
     that it must not hit. `documentation` is the module's docstring: what it does, why it is bad, example, use instead,
-    references. A rule in `preview` runs only with `--preview`.
+    references. A rule in `preview` runs only with `--preview`. `asks`: conversations of the rule's own, in the form
+    that a path takes; the fuzzer asks them of the laws, too, so that a rule and a law that names it say the same.
+    `beside`: of a rule that needs files, which: any place of templates, the folder of a model, or the template of
+    another model.
     """
 
     code: str
@@ -92,6 +97,8 @@ class Rule:
     healthy: str
     documentation: str
     preview: bool = False
+    asks: Callable[[PathObserver], Iterable[Chat]] = lambda on: ()
+    beside: Literal["place", "folder", "upstream"] = "place"
 
     @property
     def needs(self) -> Needs:

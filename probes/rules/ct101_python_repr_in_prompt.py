@@ -25,12 +25,23 @@ from probes.rules.view import fates
 
 if TYPE_CHECKING:
     from probes.chats.canaries import Form
-    from probes.chats.named import Chat
+    from probes.chats.messages import Beside, Chat
+    from probes.rendering.input_form import PathObserver
     from probes.rules.base import Facts
     from probes.rules.view import Asked, Look
 
 VALUES: dict[str, Any] = {"gate_48211": True, "fence_48212": None, "path_48213": {"pond_48214": ["newt_48215", "eft"]}}
 """Arguments that JSON and Python write differently."""
+PYTHON_CALL = re.compile(r"\b(?:gate_48211|fence_48212|path_48213)\s?=\s?(?:True|None|\{')")
+"""A format whose calls are Python's, `f(gate=True)`: there True is what is meant."""
+
+
+def asks(on: PathObserver) -> list[Chat]:
+    if on.call_form is None:
+        return [canaries.tools_without_system(on.form)]
+    contents: tuple[Beside, ...] = ("null", "missing")
+    silent = [canaries.one_call(on.call_form.but(beside=beside)) for beside in contents]
+    return [canaries.tools_without_system(on.form), with_values(on.call_form), *silent]
 
 
 def check(facts: Facts) -> list[Hit]:
@@ -66,6 +77,7 @@ def with_values(form: Form) -> Chat:
 
 def _arguments(look: Look) -> list[Hit]:
     asked = [one for one in look.ask_calls(with_values, canaries.VALUE) if one.outcome.ok]
+    asked = [one for one in asked if not PYTHON_CALL.search(_call(one))]
     objects = [one for one in asked if re.search(r"'(?:pond_48214|newt_48215|gate_48211)'", _call(one))]
     hits = []
     if objects:
@@ -122,4 +134,5 @@ RULE = Rule(
         "<|im_end|>\n{% endfor %}"
     ),
     documentation=__doc__,
+    asks=asks,
 )

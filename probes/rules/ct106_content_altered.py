@@ -19,7 +19,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from probes.chats import canaries
-from probes.chats.canaries import say
+from probes.chats.messages import say
+from probes.laws.texts import stands_quoted
 from probes.rules.base import Hit, Rule
 from probes.rules.view import fates
 
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from probes.chats.canaries import Form
-    from probes.chats.named import Chat
+    from probes.chats.messages import Chat
+    from probes.rendering.input_form import PathObserver
     from probes.rules.base import Facts
     from probes.rules.view import Asked, Look
 
@@ -38,25 +40,32 @@ TOGETHER = tuple(f"{number} {ODD}" for number in range(4))
 QUOTED = ODD.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
 
 
+BUILDS: dict[str, Callable[[Form], Chat]] = {
+    "a user's text": lambda form: form.chat([say("user", ODD)]),
+    "a system text": lambda form: form.chat([say("system", ODD), say("user", canaries.USER)]),
+    "an answer": lambda form: form.chat(
+        [say("user", canaries.USER), say("assistant", ODD), say("user", canaries.SECOND_USER)]
+    ),
+}
+
+
+def as_result(form: Form) -> Chat:
+    """A tool's result with the odd text."""
+    chat = canaries.one_call(form)
+    chat["messages"][-1]["content"] = ODD
+    return chat
+
+
+def asks(on: PathObserver) -> list[Chat]:
+    return [*(build(on.form) for build in BUILDS.values()), as_result(on.best_form), _together(on.best_form)]
+
+
 def check(facts: Facts) -> list[Hit]:
     look = facts.look
-
-    def as_result(form: Form) -> Chat:
-        chat = canaries.one_call(form)
-        chat["messages"][-1]["content"] = ODD
-        return chat
-
-    builds: dict[str, Callable[[Form], Chat]] = {
-        "a user's text": lambda form: form.chat([say("user", ODD)]),
-        "a system text": lambda form: form.chat([say("system", ODD), say("user", canaries.USER)]),
-        "an answer": lambda form: form.chat(
-            [say("user", canaries.USER), say("assistant", ODD), say("user", canaries.SECOND_USER)]
-        ),
-    }
     hits = _strings(look)
     if _intact(look):
         return hits
-    for what, build in builds.items():
+    for what, build in BUILDS.items():
         asked = [one for one in look.ask(build, BEFORE) if one.fate == "written"]
         altered = [one for one in asked if ODD not in one.text]
         good = [one for one in asked if one not in altered]
@@ -64,7 +73,7 @@ def check(facts: Facts) -> list[Hit]:
             message = f"{what} is changed: {_change(altered[0])}"
             hits.append(look.hit(message, altered, good, severity="error", cause=f"altered {what}"))
     asked = [one for one in look.ask(as_result, BEFORE) if one.fate == "written"]
-    quoted = [one for one in asked if ODD not in one.text and _stands_quoted(one)]
+    quoted = [one for one in asked if ODD not in one.text and stands_quoted(one.text, ODD)]
     if quoted:
         good = [one for one in asked if ODD in one.text]
         message = "a tool's result that is a string is put into quotes, as JSON"
@@ -110,12 +119,6 @@ def _change(asked: Asked) -> str:
     return f"{ODD[at : at + 12]!r} became {written[at : at + 12]!r}"
 
 
-def _stands_quoted(asked: Asked) -> bool:
-    """As a JSON string that is no value of an object and no item of a list."""
-    at = asked.text.find(f'"{QUOTED}"')
-    return at >= 0 and not asked.text[:at].rstrip().endswith((":", ",", "[", "{"))
-
-
 RULE = Rule(
     code="CT106",
     name="content-altered",
@@ -131,4 +134,5 @@ RULE = Rule(
         "{% for c in m.tool_calls or [] %}{{ c.function | tojson }}{% endfor %}<end_of_turn>\n{% endfor %}"
     ),
     documentation=__doc__,
+    asks=asks,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from probes.chapters.prefix import asker
+from probes.rendering.input_form import judged_path
 from probes.rules.base import Hit
 
 if TYPE_CHECKING:
@@ -13,13 +13,18 @@ if TYPE_CHECKING:
     from probes.report import Law, Severity
     from probes.rules.base import Facts
 
-SMALL: dict[str, Severity] = {"end_differs": "info", "last_turn_differs": "warning"}
+SMALL: dict[str, Severity] = {
+    "end_differs": "info",
+    "last_turn_differs": "warning",
+    "generation_prompt_differs": "warning",
+}
 """Causes that cost little more each time, however long the conversation is: never graver than this."""
 CAUSES = {
     "clock": "the clock is read",
     "keys_sorted": "keys are sorted",
     "generation_prompt_differs": "the generation prompt begins otherwise than the turn in the history",
     "reasoning_dropped": "reasoning is dropped",
+    "inline_reasoning": "reasoning inside an answer is dropped",
     "system_text_moves": "the system text moves",
     "tools_move": "the tools move",
     "history_trimmed": "history is left out",
@@ -46,7 +51,7 @@ def why(law: Law) -> str:
 def broken_laws(facts: Facts, laws: Mapping[str, str], severity: Severity) -> list[Hit]:
     """A hit for each of `laws` that is broken; the value says what is added to the conversation."""
     hits: list[Hit] = []
-    path = asker(facts.renders).path
+    path = judged_path(facts.renders)
     for name, added in laws.items():
         law = broken(facts, name)
         if law is None or any(hit.cause == cause_of(law) for hit in hits):

@@ -67,4 +67,5 @@ RULE = Rule(
     repaired="{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}",
     healthy="{% for turn in messages %}<|im_start|>{{ turn.role }}\n{{ turn.content }}<|im_end|>\n{% endfor %}",
     documentation=__doc__,
+    beside="upstream",
 )

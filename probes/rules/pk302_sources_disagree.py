@@ -54,4 +54,5 @@ RULE = Rule(
     repaired="{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}",
     healthy="{% for m in messages %}[INST]{{ m.content }}[/INST]{% endfor %}",
     documentation=__doc__,
+    beside="folder",
 )

@@ -19,8 +19,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jinjarun.sequences import common_prefix
-from probes.chapters.prefix import asker
 from probes.chats import canaries
+from probes.laws.prompt import Prompt
+from probes.laws.subject import Subject
 from probes.rules.base import Hit, Rule
 from probes.rules.laws import broken_laws
 
@@ -38,22 +39,23 @@ def check(facts: Facts) -> list[Hit]:
 def _with_tools(facts: Facts) -> list[Hit]:
     """A new question where tools are offered that nobody called: the laws do not ask that."""
     look = facts.look
-    ask = asker(facts.renders)
-    if ask.path not in look.paths:
+    subject = Subject(facts.source, renders=facts.renders)
+    if subject.path not in look.paths:
         return []
-    form = look.form(ask.path)
+    form = look.form(subject.path)
     first = canaries.tools_without_system(form)
     later = canaries.reasoning(form, ())
     later["tools"] = first["tools"]
-    kept, text = ask.history(first), ask.text(later)
+    asked, text = subject.prompt(first), subject.render(later).text
+    kept = subject.history_of(asked) if isinstance(asked, Prompt) else None
     if kept is None or text is None or canaries.TOOL not in kept or text.startswith(kept):
         return []
     at = common_prefix(kept, text)
     message = (
         f"where tools are offered a new question changes the prompt before it; of {len(kept)} code points {at} stay"
     )
-    asked = look.ask_path(ask.path, later, canaries.SECOND_USER)
-    return [look.hit(message, [asked], severity="warning", cause="prefix: tools_move")]
+    seen = look.ask_path(subject.path, later, canaries.SECOND_USER)
+    return [look.hit(message, [seen], severity="warning", cause="prefix: tools_move")]
 
 
 RULE = Rule(

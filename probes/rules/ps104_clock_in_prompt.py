@@ -16,10 +16,10 @@ References: `strftime_now` of transformers' chat templates; llama.cpp sends the 
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from probes.chats import canaries
+from probes.laws.growth import CONSTANT_DATE
 from probes.rendering.renders import LLAMA_RAW, PATHS, RAW
 from probes.rules.base import Hit, Rule
 from probes.rules.laws import broken, cause_of
@@ -30,10 +30,6 @@ if TYPE_CHECKING:
 
 NEAR_END = 0.8
 """From this part of a short conversation's prompt on a date counts as standing at the end."""
-CONSTANT = re.compile(
-    r"(?:set\s+(?P<name>\w*(?:date|today|time)\w*)\s*=\s*|(?P<other>\w*(?:date|today)\w*)\s*\|\s*default\(\s*)"
-    r"(['\"])(?P<date>(?:\d{1,2}|[A-Z][a-z]{2,8})[ .,-]+(?:\d{1,2}|[A-Z][a-z]{2,8})[ .,-]+\d{4}|\d{4}-\d\d-\d\d)\3"
-)
 
 
 def check(facts: Facts) -> list[Hit]:
@@ -63,7 +59,7 @@ def check(facts: Facts) -> list[Hit]:
 
 def _constant(facts: Facts) -> list[Hit]:
     """A date that the author wrote down, printed unless the caller gives another."""
-    found = CONSTANT.search(facts.source)
+    found = CONSTANT_DATE.search(facts.source)
     if found is None:
         return []
     look = facts.look

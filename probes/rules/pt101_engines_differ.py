@@ -28,7 +28,7 @@ from probes.rules.base import Hit, Rule
 from probes.rules.view import fates
 
 if TYPE_CHECKING:
-    from probes.chats.named import Chat
+    from probes.chats.messages import Chat
     from probes.rendering.renders import Outcome
     from probes.rules.base import Facts
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from probes.chats.canaries import Form
-    from probes.chats.named import Chat
+    from probes.chats.messages import Chat
     from probes.rules.base import Facts
 
 QUESTIONS: tuple[tuple[str, Callable[[Form], Chat], str], ...] = (

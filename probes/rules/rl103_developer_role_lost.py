@@ -15,10 +15,10 @@ References: llama-server renames the role for every template but GPT-OSS; transf
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from probes.chats import canaries
+from probes.rendering.outcomes import is_unknown_role
 from probes.rules.base import Hit, Rule
 from probes.rules.view import fates
 
@@ -43,7 +43,7 @@ def check(facts: Facts) -> list[Hit]:
 def _strange(facts: Facts, asked: Asked) -> bool:
     """The word is in the prompt only because the request holds it: the source does not know it."""
     before = asked.text[: asked.text.find(canaries.DEVELOPER)]
-    return re.search(r"developer\W{0,12}\Z", before) is not None and "developer" not in facts.source
+    return is_unknown_role(facts.source, before)
 
 
 RULE = Rule(

@@ -20,7 +20,7 @@ import re
 from typing import TYPE_CHECKING
 
 from probes.chats import canaries
-from probes.chats.canaries import REASONING_FIELDS, say
+from probes.chats.messages import REASONING_FIELDS, say
 from probes.rendering.renders import LLAMA_RAW, LLAMA_SERVER
 from probes.rules.base import Hit, Rule
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from probes.chats.canaries import Form
-    from probes.chats.named import Chat
+    from probes.chats.messages import Chat
     from probes.rules.base import Facts
     from probes.rules.view import Asked, Look
 

@@ -19,16 +19,28 @@ import re
 from typing import TYPE_CHECKING
 
 from probes.chats import canaries
-from probes.chats.canaries import say
+from probes.chats.messages import say
 from probes.rules.base import Hit, Rule
 
 if TYPE_CHECKING:
     from probes.chats.canaries import Form
-    from probes.chats.named import Chat
+    from probes.chats.messages import Chat
+    from probes.rendering.input_form import PathObserver
     from probes.rules.base import Facts
 
 TAG = re.compile(r"</(?:think|thinking|thought|reasoning)>|\[/THINK\]|◁/think▷")
 BEFORE, AFTER = "The phalarope of 48251 says", "and the whimbrel of 48252 ends."
+
+
+def quoting(form: Form, tag: str) -> Chat:
+    """An answer that quotes the tag, and a next question."""
+    answer = say("assistant", f"{BEFORE} `{tag}` {AFTER}")
+    return form.chat([say("user", canaries.USER), answer, say("user", canaries.SECOND_USER)])
+
+
+def asks(on: PathObserver) -> list[Chat]:
+    tag = TAG.search(on.renders.source)
+    return [] if tag is None else [quoting(on.form, tag[0])]
 
 
 def check(facts: Facts) -> list[Hit]:
@@ -37,11 +49,7 @@ def check(facts: Facts) -> list[Hit]:
     if tag is None:
         return []
 
-    def quoting(form: Form) -> Chat:
-        answer = say("assistant", f"{BEFORE} `{tag[0]}` {AFTER}")
-        return form.chat([say("user", canaries.USER), answer, say("user", canaries.SECOND_USER)])
-
-    asked = [one for one in look.ask(quoting, BEFORE, AFTER) if one.outcome.ok]
+    asked = [one for one in look.ask(lambda form: quoting(form, tag[0]), BEFORE, AFTER) if one.outcome.ok]
     cut = [one for one in asked if (BEFORE in one.text) != (AFTER in one.text)]
     good = [one for one in asked if one.fate == "written"]
     message = (
@@ -68,4 +76,5 @@ RULE = Rule(
         "{{ m.reasoning_content }}\n</think>\n\n{% endif %}{{ m.content }}<|im_end|>\n{% endfor %}"
     ),
     documentation=__doc__,
+    asks=asks,
 )

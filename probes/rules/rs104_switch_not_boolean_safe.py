@@ -18,11 +18,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from probes.chats import canaries
+from probes.chats.messages import say
 from probes.rules.base import Hit, Rule
 
 if TYPE_CHECKING:
     from probes.chats.canaries import Form
-    from probes.chats.named import Chat
+    from probes.chats.messages import Chat
     from probes.rules.base import Facts
     from probes.rules.view import Look
 
@@ -58,7 +59,7 @@ def _switch(look: Look, path: str, name: str) -> list[Hit]:
 
 
 def _with(form: Form, variables: dict[str, Any]) -> Chat:
-    return form.chat([canaries.say("user", canaries.USER)], variables=variables)
+    return form.chat([say("user", canaries.USER)], variables=variables)
 
 
 RULE = Rule(

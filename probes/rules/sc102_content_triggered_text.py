@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 from jinjarun.errors import quote
 from jinjarun.syntax import nodes as ast
 from probes.chats import canaries
-from probes.chats.canaries import say
+from probes.chats.messages import say
 from probes.rendering.renders import CLOCK
 from probes.report import FROZEN_NOW
 from probes.rules.base import Hit, Rule
@@ -36,7 +36,7 @@ from probes.rules.tree import inside, nodes
 
 if TYPE_CHECKING:
     from probes.chats.canaries import Form
-    from probes.chats.named import Chat
+    from probes.chats.messages import Chat
     from probes.rendering.renders import Outcome
     from probes.report import Severity
     from probes.rules.base import Facts

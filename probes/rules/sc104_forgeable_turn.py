@@ -21,14 +21,14 @@ from typing import TYPE_CHECKING
 from jinjarun.errors import quote
 from probes.chapters.endings import markers_in
 from probes.chats import canaries
-from probes.chats.canaries import say
+from probes.chats.messages import say
 from probes.rules.base import Hit, Rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from probes.chats.canaries import Form
-    from probes.chats.named import Chat
+    from probes.chats.messages import Chat
     from probes.rules.base import Facts
     from probes.rules.view import Asked
 

@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING
 
 from jinjarun.errors import JinjarunError, LimitExceeded, quote
 from probes.chats import canaries
-from probes.chats.canaries import say
+from probes.chats.messages import say
 from probes.chats.named import CHATS
 from probes.rendering.renders import LLAMA_RAW, PATHS, RAW, dialect_of
 from probes.rules.base import Hit, Rule
 
 if TYPE_CHECKING:
     from probes.chats.canaries import Form
-    from probes.chats.named import Chat
+    from probes.chats.messages import Chat
     from probes.rules.base import Facts
 
 TURNS = (8, 16, 32)

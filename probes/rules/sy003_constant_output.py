@@ -22,7 +22,7 @@ from probes.rendering.renders import LLAMA_RAW, PATHS, RAW
 from probes.rules.base import Hit, Rule
 
 if TYPE_CHECKING:
-    from probes.chats.named import Chat
+    from probes.chats.messages import Chat
     from probes.rules.base import Facts
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def check(facts: Facts) -> list[Hit]:
     look = facts.look
     asked = look.ask_calls(canaries.one_call, canaries.VALUE)
-    missing = [one for one in asked if one.fate == "written" and not look.witnesses[one.path].name_is_written]
+    missing = [one for one in asked if one.fate == "written" and not look.observers[one.path].writes_name]
     if not missing:
         return []
     good = [one for one in asked if one.fate == "written" and one not in missing]

@@ -19,7 +19,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from probes.chats import canaries
-from probes.chats.canaries import say
+from probes.chats.messages import say
 from probes.rules.base import Hit, Rule
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from probes.rules.view import fates
 
 if TYPE_CHECKING:
     from probes.chats.canaries import Form
-    from probes.chats.named import Chat
+    from probes.chats.messages import Chat
     from probes.rules.base import Facts
     from probes.rules.view import Asked
 

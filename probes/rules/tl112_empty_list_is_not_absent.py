@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING
 
 from jinjarun.errors import quote
 from probes.chats import canaries
-from probes.chats.canaries import say
+from probes.chats.messages import say
 from probes.rules.base import Hit, Rule
 
 if TYPE_CHECKING:
     from probes.chats.canaries import Form
-    from probes.chats.named import Chat
+    from probes.chats.messages import Chat
     from probes.rules.base import Facts
 
 

@@ -20,13 +20,14 @@ from typing import TYPE_CHECKING, Any
 
 from jinjarun.errors import quote
 from probes.chats import canaries
-from probes.chats.canaries import say
+from probes.chats.messages import say
 from probes.rules.base import Hit, Rule
 from probes.rules.view import fates
 
 if TYPE_CHECKING:
     from probes.chats.canaries import Form
-    from probes.chats.named import Chat, Tool
+    from probes.chats.messages import Chat, Tool
+    from probes.rendering.input_form import PathObserver
     from probes.rules.base import Facts
     from probes.rules.view import Look
 
@@ -58,6 +59,10 @@ def offering(form: Form, *schemas: dict[str, Any]) -> Chat:
     function = {"name": canaries.TOOL, "description": canaries.DESCRIPTION, "parameters": parameters}
     tool: Tool = {"type": "function", "function": function}
     return form.chat([say("user", canaries.USER)], [tool])
+
+
+def asks(on: PathObserver) -> list[Chat]:
+    return [offering(on.form, schema) for schema, _ in FORMS.values()]
 
 
 def check(facts: Facts) -> list[Hit]:
@@ -126,4 +131,5 @@ RULE = Rule(
         "{% endif %}{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
     ),
     documentation=__doc__,
+    asks=asks,
 )

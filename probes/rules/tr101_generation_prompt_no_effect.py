@@ -24,7 +24,7 @@ from probes.rules.base import Hit, Rule
 
 if TYPE_CHECKING:
     from probes.chats.canaries import Form
-    from probes.chats.named import Chat
+    from probes.chats.messages import Chat
     from probes.report import Severity
     from probes.rules.base import Facts
 

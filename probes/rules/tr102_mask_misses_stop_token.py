@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from jinjarun.errors import JinjarunError
 from probes.chapters.endings import markers_in
 from probes.chats import canaries
-from probes.chats.canaries import say
+from probes.chats.messages import say
 from probes.rendering.renders import RAW
 from probes.rules.base import Hit, Rule
 from probes.rules.view import Asked
@@ -29,7 +29,7 @@ from probes.rules.view import Asked
 if TYPE_CHECKING:
     from jinjarun.template import Rendered
     from probes.chats.canaries import Form
-    from probes.chats.named import Chat
+    from probes.chats.messages import Chat
     from probes.rules.base import Facts
     from probes.rules.view import Look
 

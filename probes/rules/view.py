@@ -11,21 +11,19 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from jinjarun.errors import TemplateRaised
-from probes.chapters.observed.witness import witness_of
 from probes.chapters.shape import shape
 from probes.chats import canaries
+from probes.rendering.input_form import BARE, observer
 from probes.rendering.outcomes import Fate, fate_of, show
-from probes.rendering.renders import APPLY, LLAMA_RAW, LLAMA_SERVER, PATHS, RAW
+from probes.rendering.renders import LLAMA_RAW, PATHS, RAW
 from probes.rules.base import Facts, Hit
 
 if TYPE_CHECKING:
     from probes.chats.canaries import Form
-    from probes.chats.named import Chat
+    from probes.chats.messages import Chat
     from probes.rendering.renders import Outcome
     from probes.report import Severity, Shape
 
-BARE = {LLAMA_SERVER: LLAMA_RAW, APPLY: RAW}
-"""The path of the bare template behind a request path."""
 SOMETHING = (canaries.USER, canaries.SYSTEM, canaries.TOOL, canaries.PARAMETER, canaries.VALUE, canaries.RESULT)
 """Of a conversation with calls, what a template may write."""
 EVIDENCE_SHOWN = 2
@@ -69,7 +67,7 @@ class Look:
 
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
-        self.witnesses = {path: witness_of(facts.renders, path) for path in PATHS}
+        self.observers = {path: observer(facts.renders, path) for path in PATHS}
 
     @cached_property
     def paths(self) -> tuple[str, ...]:
@@ -94,12 +92,11 @@ class Look:
         return self.bare or next((path for path in (RAW, LLAMA_RAW) if self.facts.renders.loads(path) is None), None)
 
     def form(self, path: str) -> Form:
-        return self.witnesses[path].form
+        return self.observers[path].form
 
     def calling(self, path: str) -> Form | None:
         """The form in which tool calls are written there; None where they are not."""
-        found = self.witnesses[path].calling
-        return None if found is None else found[0]
+        return self.observers[path].call_form
 
     @cached_property
     def shape(self) -> Shape:

@@ -144,7 +144,7 @@ def write_rows(path: Path, rows: Iterable[dict[str, Any]]) -> None:
 # A running server
 
 
-def body_of(conversation: dict[str, Any]) -> dict[str, Any]:
+def request_body(conversation: dict[str, Any]) -> dict[str, Any]:
     body = {key: conversation[key] for key in ("messages", "tools", "add_generation_prompt") if key in conversation}
     return {**body, "chat_template_kwargs": conversation["kwargs"]} if "kwargs" in conversation else body
 
@@ -153,7 +153,7 @@ def server_row(server: RunningServer) -> dict[str, Any]:
     """What the server answers to every conversation of the suite, as `server.jsonl.gz` has it."""
     answers: dict[str, Any] = {}
     for name, chat in golden.suite()["conversations"].items():
-        prompt = server.apply_template(body_of(chat))
+        prompt = server.apply_template(request_body(chat))
         answers[name] = (
             {"status": prompt.status, "error": prompt.error} if prompt.text is None else {"prompt": prompt.text}
         )
@@ -183,7 +183,7 @@ def ours(server: RunningServer, now: float | None) -> dict[str, Any]:
     path = LlamaServer(source.templates["default"], tool_use=source.templates.get("tool_use"), **tokens)
     for name, chat in golden.suite()["conversations"].items():
         try:
-            answers[name] = {"prompt": path.apply(body_of(chat), now=now)}
+            answers[name] = {"prompt": path.apply(request_body(chat), now=now)}
         except JinjarunError as error:
             answers[name] = {"status": error.status, "error": error.message}
     return answers

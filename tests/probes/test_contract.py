@@ -9,9 +9,9 @@ import pytest
 
 from probes.chapters.contract import contract
 from probes.chapters.observed.questions import observe
-from probes.chapters.variables import assigned_names, caller_variables, compared_strings
 from probes.prober import probe
 from probes.rendering.renders import EvidenceBook, Renders
+from probes.rendering.variables import assigned_names, caller_variables, compared_strings
 from probes.report import Contract, Variable
 from tests.conformance.golden import NO_SHARED, SHARED, have_shared
 from tests.families import family

@@ -12,7 +12,7 @@ from jinjarun import Template
 from jinjarun.limits import Limits
 from probes import cli
 from probes.fuzzer.fuzz import FuzzReport, fuzz
-from probes.laws import CODES, LAWS
+from probes.laws import LAWS
 from probes.rules import rules
 from tests.bench.planted import ROWS, family, found, planted
 
@@ -85,11 +85,8 @@ def test_planted_defects_are_defects_of_templates_that_load() -> None:
         Template(planted(row)[0], "transformers")
 
 
-def test_codes_are_those_of_the_rules() -> None:
-    assert {code for law in LAWS.values() for code in law.codes} == set(CODES)
-    for code, rule in rules().items():
-        if code in CODES:
-            assert CODES[code] == (rule.name, rule.severity)
+def test_every_code_of_a_law_is_a_rule() -> None:
+    assert {code for law in LAWS.values() for code in law.codes} <= rules().keys()
 
 
 def test_the_same_seed_gives_the_same_report() -> None:
@@ -124,7 +121,7 @@ def test_a_counterexample_breaks_its_law_when_it_is_rendered(
     request.write_text(json.dumps(example.request), encoding="utf-8")
     code = cli.main(["render", "family:mistral", "--dialect", "transformers", "--messages", str(request)])
     assert code == 0
-    assert capsysbinary.readouterr().out.decode().startswith(example.found.kept)
+    assert capsysbinary.readouterr().out.decode().startswith(example.found.expected)
 
 
 @pytest.mark.parametrize(("target", "code"), [("family:chatml", 0), ("family:mistral", 1)])

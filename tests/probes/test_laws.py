@@ -8,8 +8,8 @@ import pytest
 
 from jinjarun import Template
 from jinjarun.template import Rendered
-from probes.laws import LAWS, Break, Case, Subject
-from probes.laws.base import REQUESTS
+from probes.laws import LAWS, Case, Subject, Violation
+from probes.laws.case import REQUESTS
 from tests.bench.planted import family
 
 HERMES = family("hermes-tools")[0]
@@ -30,7 +30,7 @@ def result(call: str) -> dict[str, Any]:
     return said("tool", f"Seen by {call}.", tool_call_id=call)
 
 
-def broken(source: str, law: str, messages: list[dict[str, Any]], **request: Any) -> list[Break]:
+def broken(source: str, law: str, messages: list[dict[str, Any]], **request: Any) -> list[Violation]:
     return list(LAWS[law].check(Case(Subject(source), {"messages": messages, **request})))  # type: ignore[typeddict-item]
 
 
@@ -104,9 +104,10 @@ def test_what_closes_an_answer_may_look_like_what_opens_a_turn() -> None:
     """As Kimi K3 closes: with the markers that also stand around every name."""
     source = LOOP.replace("<|im_start|>{{ m.role }}\n", "<|open|>{{ m.role }}<|sep|>")
     source = source.replace("<|im_end|>\n", "<|close|>text<|sep|><|end_of_msg|>")
-    assert not broken(source, "generation-prompt", GROWN[:2])
+    assert [found.cause for found in broken(source, "generation-prompt", GROWN[:2])] == ["no effect"], "it has none"
     assert [found.cause for found in broken(LOOP + "<|im_start|>assistant\n", "generation-prompt", GROWN[:2])] == [
-        "ungated"
+        "ungated",
+        "no effect",
     ]
 
 
@@ -132,11 +133,10 @@ def test_most_renders_of_an_example_go_without_spans(monkeypatch: pytest.MonkeyP
         return usual(self, *args, spans=spans, **options)
 
     subject = Subject(HERMES)
-    assert subject.supports is not None
-    assert subject.frames is not None
-    assert subject.engines_differ is not None
-    monkeypatch.setattr(Template, "render", render)
     turn = [said("user", "Look."), calls("a"), result("a"), said("assistant", "There.")]
+    for law in LAWS.values():  # so that all is measured that is measured once a template
+        list(law.check(Case(subject, {"messages": turn, "tools": [TOOL]})))  # type: ignore[typeddict-item]
+    monkeypatch.setattr(Template, "render", render)
     case = Case(subject, {"messages": [*turn * 4, said("user", "Thanks.")], "tools": [TOOL]})  # type: ignore[typeddict-item]
     for law in LAWS.values():
         if not law.heavy:

@@ -12,7 +12,7 @@ import pytest
 from probes import probe
 from probes.chapters.family import FORMATS, family_of
 from probes.chapters.shape import shape
-from probes.chapters.shape.asking import UNKNOWN_BOS, UNKNOWN_EOS
+from probes.chapters.shape.requests import UNKNOWN_BOS, UNKNOWN_EOS
 from probes.rendering.renders import EvidenceBook, Renders
 from probes.rendering.texts import closing, common_end, common_start, document
 from probes.report import Shape
@@ -254,7 +254,8 @@ def test_arguments_in_tags() -> None:
     ("written", "encoding"),
     [
         ("f.arguments | tojson", "json"),
-        ("f.arguments", "python_repr"),
+        ("f.arguments", "json"),  # of arguments that are JSON text, as the contract prefers them then
+        ("f.arguments if f.arguments is mapping else none", "python_repr"),
         ("(f.arguments | tojson) | tojson", "double_encoded"),
     ],
 )

@@ -15,7 +15,7 @@ from hypothesis.errors import NoSuchExample
 
 import probes
 from probes import Supports, conversations, messages, tool_calls, tools
-from probes.chats.named import Chat
+from probes.chats.messages import Chat
 
 EVERYTHING = Supports(
     text_parts=True,

@@ -39,7 +39,7 @@ CALLED: list[dict[str, Any]] = [
 TOOL = {"type": "function", "function": {"name": "f", "description": "d", "parameters": {"type": "object"}}}
 
 
-def body_of(conversation: dict[str, Any]) -> dict[str, Any]:
+def request_body(conversation: dict[str, Any]) -> dict[str, Any]:
     body = {key: conversation[key] for key in ("messages", "tools", "add_generation_prompt") if key in conversation}
     return {**body, "chat_template_kwargs": conversation["kwargs"]} if "kwargs" in conversation else body
 
@@ -65,7 +65,7 @@ def test_agrees_with_every_recorded_answer() -> None:
             continue
         for name, recorded in row["answers"].items():
             expected = recorded["prompt"] if "prompt" in recorded else recorded["status"]
-            if answer(source, body_of(conversations[name]), now=suite()["now"]) != expected:
+            if answer(source, request_body(conversations[name]), now=suite()["now"]) != expected:
                 differing.append(f"{row['template']}/{name}")
     assert differing == []
 

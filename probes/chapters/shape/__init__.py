@@ -17,13 +17,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from probes.chapters.shape.asking import Asking
 from probes.chapters.shape.calls import calls
 from probes.chapters.shape.channels import channels, recipients
 from probes.chapters.shape.clock import clock
 from probes.chapters.shape.reasoning import generation_prompt, reasoning
+from probes.chapters.shape.requests import Requests
 from probes.chapters.shape.schemas import schemas
 from probes.chapters.shape.turns import bos, frame, system, trims
+from probes.rendering.input_form import judged
 from probes.report import EndOfTurn, Shape, Turn
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def shape(renders: Renders, book: EvidenceBook) -> Shape:
 
     Its statements are texts of the template, so it cites no evidence: `book` is there as for every chapter.
     """
-    ask = Asking(renders)
+    ask = Requests(judged(renders))
     found = frame(ask)
     thinking = reasoning(ask, found)
     system_shape, system_turn = system(ask, found)

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from probes.chapters.shape.asking import answer, call_arguments, next_question, question, two_tools
+from probes.chapters.shape.requests import answer, call_arguments, next_question, question, two_tools
 from probes.chapters.shape.turns import trimmed
 from probes.chapters.shape.written import Written, find_calls, keys_of
 from probes.chats.canaries import (
@@ -25,18 +25,18 @@ from probes.chats.canaries import (
     result,
     second_result,
 )
-from probes.rendering.renders import LLAMA_RAW, RAW
+from probes.chats.messages import function_of
 from probes.rendering.texts import between, common_end, common_start
 from probes.report import ToolCallShape, Turn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from probes.chapters.shape.asking import Asking
     from probes.chapters.shape.reasoning import Reasoning
+    from probes.chapters.shape.requests import Requests
     from probes.chapters.shape.turns import Frame
     from probes.chats.canaries import Form
-    from probes.chats.named import Message
+    from probes.chats.messages import Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,35 +49,29 @@ class Calls:
     text: str
 
 
-def calls(ask: Asking, frame: Frame, thinking: Reasoning | None) -> Calls | None:
-    """Tries the forms in which a template may want its calls, until one is written with name and arguments."""
+def calls(ask: Requests, frame: Frame, thinking: Reasoning | None) -> Calls | None:
+    """Two calls in a message, or one where the template takes no more, in the form in which it takes calls."""
+    if ask.call_form is None:
+        return None
     incomplete: Calls | None = None
-    for form, count in _forms(ask.form):
-        caller = _Caller(ask, frame, thinking, form, count)
+    for count in (2, 1):
+        caller = _Caller(ask, frame, thinking, ask.call_form, count)
         whole = caller.text(results=True, more=[answer(), next_question()])
         text = whole if whole is not None else caller.text()
         if text is None or (found := find_calls(text, count)) is None:
             continue
         written = text[found.start : found.end]
-        complete = found.style != "name_only" and (TOOL in written or ID in written)
-        if complete and not (found.encoding == "python_repr" and caller.only_here()):
+        if found.style != "name_only" and (TOOL in written or ID in written):
             return caller.described(text, found)
         incomplete = incomplete or caller.described(text, found)
     return incomplete
-
-
-def _forms(usual: Form) -> list[tuple[Form, int]]:
-    forms = [usual.but(beside=beside, arguments=kind) for beside in ("empty", "null") for kind in ("object", "string")]
-    counted = [(form, count) for form in forms for count in (2, 1)]
-    return [*counted, (usual.but(beside="text"), 1), (usual.but(bare=True), 1)]
 
 
 def calling(form: Form, count: int) -> Message:
     """The message that calls, with two arguments in its first call."""
     message = form.calling(calls=count)
     for made, arguments in zip(message["tool_calls"], call_arguments(), strict=False):
-        inner = made if form.bare else made["function"]
-        inner["arguments"] = arguments if form.arguments == "object" else json.dumps(arguments)
+        function_of(made)["arguments"] = arguments if form.arguments == "object" else json.dumps(arguments)
     return message
 
 
@@ -85,7 +79,7 @@ def calling(form: Form, count: int) -> Message:
 class _Caller:
     """One form and number of calls, asked of one template."""
 
-    ask: Asking
+    ask: Requests
     frame: Frame
     thinking: Reasoning | None
     form: Form
@@ -95,17 +89,8 @@ class _Caller:
         self, *, results: bool = False, more: Sequence[Message] = (), form: Form | None = None, count: int | None = None
     ) -> str | None:
         form, count = form or self.form, count or self.count
-        offered = [made["function"] for made in two_tools()] if form.bare else two_tools()
         replies = [result(), second_result()][:count] if results else []
-        return self.ask.text([question(), calling(form, count), *replies, *more], offered)
-
-    def only_here(self) -> bool:
-        """Whether the other dialect refuses what this one writes: then it is not the form that is meant."""
-        renders, path = self.ask.renders, RAW if self.ask.path == LLAMA_RAW else LLAMA_RAW
-        if renders.loads(path) is not None:
-            return False
-        chat = self.ask.chat([question(), calling(self.form, self.count)], two_tools())
-        return not renders.render(path, chat).ok
+        return self.ask.text([question(), calling(form, count), *replies, *more], two_tools(), form=form)
 
     def described(self, text: str, found: Written) -> Calls:
         """What stands around the calls found in `text`, a whole conversation where one renders."""

@@ -6,14 +6,15 @@ import re
 from typing import TYPE_CHECKING, Literal
 
 from jinjarun.sequences import common_prefix
-from probes.chapters.shape.asking import question, two_tools
-from probes.chats.canaries import SYSTEM, say
+from probes.chapters.shape.requests import question, two_tools
+from probes.chats.canaries import SYSTEM
+from probes.chats.messages import say
 from probes.rendering.renders import CLOCK
 from probes.report import FROZEN_NOW, Clock
 
 if TYPE_CHECKING:
-    from probes.chapters.shape.asking import Asking
-    from probes.chats.named import Chat
+    from probes.chapters.shape.requests import Requests
+    from probes.chats.messages import Chat
 
 STEPS: tuple[tuple[Literal["second", "minute", "hour", "day"], int], ...] = (
     ("second", 1),
@@ -26,7 +27,7 @@ FAR = 86400 * 430 + 5 * 3600 + 7 * 60 + 9
 PINNED = "Friday of 48203"
 
 
-def clock(ask: Asking) -> Clock | None:
+def clock(ask: Requests) -> Clock | None:
     """Where the date stands; None where no prompt depends on the moment."""
     if CLOCK not in ask.renders.source:
         return None
@@ -54,14 +55,14 @@ def _start(text: str, at: int) -> int:
     return at
 
 
-def _resolution(ask: Asking, chat: Chat, text: str) -> Literal["day", "hour", "minute", "second"]:
+def _resolution(ask: Requests, chat: Chat, text: str) -> Literal["day", "hour", "minute", "second"]:
     for name, seconds in STEPS:
         if ask.at(chat, FROZEN_NOW + seconds) != text:
             return name
     return "day"
 
 
-def _pin(ask: Asking, chat: Chat) -> str | None:
+def _pin(ask: Requests, chat: Chat) -> str | None:
     """The variable that stands in for the clock."""
     for name in ask.switches:
         pinned: Chat = {**chat, "variables": {**chat.get("variables", {}), name: PINNED}}
@@ -71,7 +72,7 @@ def _pin(ask: Asking, chat: Chat) -> str | None:
     return None
 
 
-def _line(ask: Asking, chat: Chat, at: int) -> int | None:
+def _line(ask: Requests, chat: Chat, at: int) -> int | None:
     """The template's line that writes it."""
     for span in ask.origins(chat).spans:
         if span.start <= at < span.end and (found := re.fullmatch(r"line (\d+)", span.origin)):

@@ -6,17 +6,18 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from probes.chapters.shape.asking import answer, next_question, question, two_tools
-from probes.chats.canaries import ANSWER, REASONING, REASONING_FIELDS, USER, fields_of, result
+from probes.chapters.shape.requests import answer, next_question, question, two_tools
+from probes.chats.canaries import ANSWER, REASONING, USER, fields_of, result
+from probes.chats.messages import REASONING_FIELDS
 from probes.rendering.texts import between, common_start
 from probes.report import GenerationPrompt, GenerationVariant, ReasoningShape
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from probes.chapters.shape.asking import Asking
+    from probes.chapters.shape.requests import Requests
     from probes.chapters.shape.turns import Frame
-    from probes.chats.named import Message
+    from probes.chats.messages import Message
 
 FIELD = re.compile(r"(?:\.|\[\s*|\bget\(\s*|\()['\"]?(\w*(?:reason|think|thought)\w*)['\"]?")
 
@@ -38,7 +39,7 @@ class Reasoning:
         return re.sub(rf"\A\s*{start}{closing}\s*", "", text)
 
 
-def reasoning(ask: Asking, frame: Frame) -> Reasoning | None:
+def reasoning(ask: Requests, frame: Frame) -> Reasoning | None:
     """Reasoning in a field of its own, else inside the text of an answer, else only in the generation prompt."""
     return _in_field(ask, frame) or _inline(ask, frame) or _in_prompt(ask, frame)
 
@@ -51,7 +52,7 @@ def field_names(source: str) -> tuple[str, ...]:
     return tuple(name for name in (*REASONING_FIELDS, *dict.fromkeys(read[:6])) if name in source)
 
 
-def _in_field(ask: Asking, frame: Frame) -> Reasoning | None:
+def _in_field(ask: Requests, frame: Frame) -> Reasoning | None:
     """Reasoning in a field of its own, or in a part of the content; where it is only printed when a switch that
     changes the generation prompt is set, with that switch."""
     source = ask.renders.source
@@ -74,12 +75,12 @@ def _in_field(ask: Asking, frame: Frame) -> Reasoning | None:
     return None
 
 
-def _printed(ask: Asking, frame: Frame, fields: Mapping[str, Any], variables: Mapping[str, Any]) -> Reasoning | None:
+def _printed(ask: Requests, frame: Frame, fields: Mapping[str, Any], variables: Mapping[str, Any]) -> Reasoning | None:
     thought = answer(**fields)
     last = ask.text([question(), thought], variables=variables)
     earlier = ask.text([question(), thought, next_question()], variables=variables)
-    called = {**ask.form.calling(), **fields}
-    calling = ask.text([question(), called, result()], two_tools(), variables=variables)
+    called = {**ask.best_form.calling(), **fields}
+    calling = ask.text([question(), called, result()], two_tools(), variables=variables, form=ask.best_form)
     for value in fields.values():
         text = value if isinstance(value, str) else REASONING
         shown = next((t for t in (last, earlier) if t is not None and text in t and ANSWER in t), None)
@@ -142,7 +143,7 @@ def _policy(last: bool, earlier: bool, calling: bool) -> str:
     return "kept_in_last_answer" if last else "dropped"
 
 
-def _switches(ask: Asking, thought: Message, text: str, *, kept: bool) -> list[str]:
+def _switches(ask: Requests, thought: Message, text: str, *, kept: bool) -> list[str]:
     """Variables that turn the policy for earlier turns round."""
     found: list[str] = []
     for variables in ask.settings:
@@ -167,7 +168,7 @@ def _is_block(text: str, header: str, opening: str, close: str) -> bool:
     return bool(ends) and ends in rest and not rest.replace(opening.strip() or ends, "").replace(ends, "").strip()
 
 
-def _inline(ask: Asking, frame: Frame) -> Reasoning | None:
+def _inline(ask: Requests, frame: Frame) -> Reasoning | None:
     """A template that reads no field but takes an answer apart at a closing tag that its source names."""
     for close in cut_marks(ask.renders.source):
         opening = _pair(close)
@@ -190,7 +191,8 @@ def _inline(ask: Asking, frame: Frame) -> Reasoning | None:
         if shown is not None and text not in shown:
             opening = _opening(frame, between(shown, USER, REASONING))
             close = _closing(frame, between(shown, REASONING, ANSWER) or "")
-        calling = ask.text([question(), {**ask.form.calling(), "content": text}, result()], two_tools())
+        called = {**ask.best_form.calling(), "content": text}
+        calling = ask.text([question(), called, result()], two_tools(), form=ask.best_form)
         in_call = calling is not None and REASONING in calling
         shape = ReasoningShape(
             open=opening,
@@ -225,7 +227,7 @@ def _pair(close: str) -> str:
     return close
 
 
-def _in_prompt(ask: Asking, frame: Frame) -> Reasoning | None:
+def _in_prompt(ask: Requests, frame: Frame) -> Reasoning | None:
     """A template that only begins the reasoning, or writes an empty block of it, in its generation prompt."""
     for prompt in (frame.prompt, *(text for _, text in frame.variants)):
         header = frame.header.strip()
@@ -243,7 +245,7 @@ def _in_prompt(ask: Asking, frame: Frame) -> Reasoning | None:
     return None
 
 
-def _history_of_prompted(ask: Asking, opening: str, close: str) -> str:
+def _history_of_prompted(ask: Requests, opening: str, close: str) -> str:
     """What becomes of a block inside the text of an earlier answer."""
     thought: Message = {"role": "assistant", "content": f"{opening}\n{REASONING}\n{close}\n\n{ANSWER}"}
     earlier = ask.text([question(), thought, next_question()])
@@ -252,7 +254,7 @@ def _history_of_prompted(ask: Asking, opening: str, close: str) -> str:
     return "kept" if REASONING in earlier else "dropped"
 
 
-def generation_prompt(ask: Asking, frame: Frame, found: Reasoning | None) -> GenerationPrompt | None:
+def generation_prompt(ask: Requests, frame: Frame, found: Reasoning | None) -> GenerationPrompt | None:
     if frame.prompt is None:
         return None
     return GenerationPrompt(

@@ -5,17 +5,18 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from probes.chapters.shape.asking import answer, next_question, question, two_tools
-from probes.chats.canaries import ANSWER, DESCRIPTION, SECOND_TOOL, SECOND_USER, SYSTEM, TOOL, USER, say
+from probes.chapters.shape.requests import answer, next_question, question, two_tools
+from probes.chats.canaries import ANSWER, DESCRIPTION, SECOND_TOOL, SECOND_USER, SYSTEM, TOOL, USER
+from probes.chats.messages import say
 from probes.rendering.texts import adjacent_marker, common_end, document, leading_marker, value_of
 from probes.report import ToolsShape
 
 if TYPE_CHECKING:
-    from probes.chapters.shape.asking import Asking
+    from probes.chapters.shape.requests import Requests
     from probes.chapters.shape.turns import Frame
 
 
-def schemas(ask: Asking, frame: Frame, system_turn: str) -> tuple[ToolsShape | None, str | None]:
+def schemas(ask: Requests, frame: Frame, system_turn: str) -> tuple[ToolsShape | None, str | None]:
     """The schemas, and where a system text stands beside them; None for both where no tool is written."""
     lead: list[Any] = [say("system", SYSTEM)]
     text = ask.text([*lead, question(), answer(), next_question()], two_tools())

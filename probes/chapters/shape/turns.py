@@ -6,14 +6,16 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from probes.chapters.shape.asking import UNKNOWN_BOS, answer, next_question, question
-from probes.chats.canaries import ANSWER, SECOND_USER, SYSTEM, USER, say
+from probes.chapters.shape.requests import UNKNOWN_BOS, answer, next_question, question
+from probes.chats.canaries import ANSWER, SECOND_USER, SYSTEM, USER
+from probes.chats.messages import say
 from probes.chats.named import conversation
-from probes.rendering.texts import MARKER, after, between, common_end, common_start
+from probes.rendering.markers import MARKER
+from probes.rendering.texts import after, between, common_end, common_start
 from probes.report import Bos, SystemShape, Turn
 
 if TYPE_CHECKING:
-    from probes.chapters.shape.asking import Asking
+    from probes.chapters.shape.requests import Requests
 
 EMPTY_BLOCK = re.compile(r"<([\w:]+)>\s*</\1>\s*\Z")
 """An element without content at the end of a text: a block of reasoning that is written all the same."""
@@ -45,7 +47,7 @@ class Frame:
     known: bool = False
 
 
-def frame(ask: Asking) -> Frame:
+def frame(ask: Requests) -> Frame:
     """User and assistant, from conversations that grow by one message."""
     found = Frame()
     one = ask.text([question()])
@@ -141,7 +143,7 @@ def _end_marker(text: str) -> str | None:
     return first if 0 < len(first) <= LONGEST_END else None
 
 
-def _prompt(ask: Asking, found: Frame, without: str | None) -> None:
+def _prompt(ask: Requests, found: Frame, without: str | None) -> None:
     with_prompt = ask.text([question()], prompt=True)
     if with_prompt is None or without is None:
         return
@@ -189,7 +191,7 @@ def _without_named_marker(common: str, a: str, b: str) -> str:
     return common[: markers[-1].start()] if markers and markers[-1].end() == len(common) else common
 
 
-def bos(ask: Asking) -> Bos:
+def bos(ask: Requests) -> Bos:
     """How often one question is given the BOS token, and where first: through its variable, or as text of its own."""
     text = ask.text([question()], prompt=True, variables={"bos_token": UNKNOWN_BOS})
     if text is None:
@@ -201,7 +203,7 @@ def bos(ask: Asking) -> Bos:
     return Bos(written=sum(map(text.count, tokens)), at=min(places, default=None))
 
 
-def trims(ask: Asking, role: str) -> bool | None:
+def trims(ask: Requests, role: str) -> bool | None:
     """Whether spaces and line breaks around a text of this role are taken away."""
     chat = conversation("spaces")
     padded: str = next(message["content"] for message in chat["messages"] if message["role"] == role)
@@ -217,14 +219,12 @@ def trimmed(text: str | None, padded: str) -> bool | None:
     return padded not in text
 
 
-def system(ask: Asking, found: Frame) -> tuple[SystemShape | None, Turn | None]:
+def system(ask: Requests, found: Frame) -> tuple[SystemShape | None, Turn | None]:
     """Where the system text lands, what stands around it, and what is written when there is none."""
     message = say("system", SYSTEM)
-    lead, ask.lead = ask.lead, []
-    alone = ask.text([question()])
+    alone = ask.text([question()], form=ask.form.but(lead=False))
     two = ask.text([message, question()])
     four = ask.text([message, question(), answer(), next_question()])
-    ask.lead = lead
     if two is None and four is None:
         if alone is None:
             return None, None
@@ -273,7 +273,7 @@ def _placement(text: str, found: Frame) -> str:
     return "start" if not own or gap.endswith(found.user_open) else "first_user_turn"
 
 
-def _own_open(ask: Asking, found: Frame, before: str, alone: str | None, *, inside_user: bool) -> str:
+def _own_open(ask: Requests, found: Frame, before: str, alone: str | None, *, inside_user: bool) -> str:
     """The part of what stands before the system text that belongs to it: without BOS and what every prompt begins
     with."""
     first = alone.partition(USER)[0] if alone is not None else ""
@@ -290,7 +290,7 @@ def _own_open(ask: Asking, found: Frame, before: str, alone: str | None, *, insi
 
 
 def _default(
-    ask: Asking, found: Frame, alone: str | None, before: str | None, close: str | None
+    ask: Requests, found: Frame, alone: str | None, before: str | None, close: str | None
 ) -> tuple[str | None, bool]:
     """The system text that is written when none is sent, and whether a system header is written then.
 

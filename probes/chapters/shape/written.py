@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from probes.chapters.shape.asking import OTHER_VALUE, SECOND_PARAMETER, call_arguments
+from probes.chapters.shape.requests import OTHER_VALUE, SECOND_PARAMETER, call_arguments
 from probes.chats.canaries import (
     ID,
     PARAMETER,

@@ -6,7 +6,7 @@ what went wrong its conversation is rendered again, only where there is a disagr
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -42,8 +42,11 @@ class Case:
         return UsageRender(self.template, caps.tool_conversation(arguments, calls), caps.TOOLS, {})
 
 
-def why_caps_differ(renders: Renders, name: str, flag: bool, verdicts: dict[str, Any], main: str) -> str | None:
-    """Why the flag `name` is not what was found on the main path and on bare llama.cpp; None where it is."""
+def why_caps_differ(
+    renders: Renders, explain: Callable[[Case], str], flag: bool, verdicts: Mapping[str, Judged], main: str
+) -> str | None:
+    """Why a flag is not what was found on the main path and on bare llama.cpp; None where it is. `explain` is the
+    question's own."""
     expected = "yes" if flag else "no"
     ours: Judged = verdicts[main]
     bare: Judged = verdicts[LLAMA_RAW]
@@ -55,7 +58,7 @@ def why_caps_differ(renders: Renders, name: str, flag: bool, verdicts: dict[str,
         return f"the flag is right of bare llama.cpp ({bare.reason}), and the engines differ ({main}: {ours.reason})"
     template = renders.template("llama.cpp")
     assert not isinstance(template, JinjarunError), "there are flags only of a template that loads"
-    return EXPLAINED[name](Case(template, flag, bare))
+    return explain(Case(template, flag, bare))
 
 
 def _fails(look: UsageRender) -> str:
@@ -64,7 +67,7 @@ def _fails(look: UsageRender) -> str:
     return f"llama.cpp's own conversation fails: {quote(look.error.message)[:120]}{line}"
 
 
-def _string_content(case: Case) -> str:
+def string_content(case: Case) -> str:
     look = case.look([{"role": "user", "content": caps.MARKER}])
     if case.flag:
         if caps.MARKER in look.text:
@@ -75,7 +78,7 @@ def _string_content(case: Case) -> str:
     return "llama.cpp's own text is not written, and the template reads the content as a list"
 
 
-def _typed_content(case: Case) -> str:
+def typed_content(case: Case) -> str:
     content = ("messages", 0, "content")
     if case.flag:
         return (
@@ -94,7 +97,7 @@ def _typed_content(case: Case) -> str:
     return "llama.cpp tries an empty list, and the template does not loop over that"
 
 
-def _system_role(case: Case) -> str:
+def system_role(case: Case) -> str:
     if case.flag:
         return (
             "llama.cpp asks whether the content of a system message is read, without tools, and not whether it is "
@@ -104,17 +107,17 @@ def _system_role(case: Case) -> str:
     return "in llama.cpp's own conversation it is not read" if look.succeeded else _fails(look)
 
 
-def _tools(case: Case) -> str:
+def tools(case: Case) -> str:
     return _of_calls(
         case, "the name of the tool is read", "in llama.cpp's own conversation the tool's name is not read"
     )
 
 
-def _tool_calls(case: Case) -> str:
+def tool_calls(case: Case) -> str:
     return _of_calls(case, "the calls are read", "in llama.cpp's own conversation the calls are not read")
 
 
-def _object_arguments(case: Case) -> str:
+def object_arguments(case: Case) -> str:
     unread = "in llama.cpp's own conversation the arguments are not read one by one"
     return _of_calls(case, "the arguments are read", unread)
 
@@ -132,7 +135,7 @@ def _of_calls(case: Case, read: str, unread: str) -> str:
     return f"{unread}: its content beside a call is an empty text, and a result, an answer and a question follow"
 
 
-def _parallel_tool_calls(case: Case) -> str:
+def parallel_tool_calls(case: Case) -> str:
     if case.flag:
         return f"llama.cpp asks whether the second call is read, and not what is written of it: {case.found.reason}"
     looks = [case.calls(arguments, 2) for arguments in (caps.OBJECT_ARGUMENTS, caps.STRING_ARGUMENTS)]
@@ -142,7 +145,7 @@ def _parallel_tool_calls(case: Case) -> str:
     return "in llama.cpp's own conversation the second call is not read: its content beside the calls is an empty text"
 
 
-def _preserve_reasoning(case: Case) -> str:
+def preserve_reasoning(case: Case) -> str:
     if case.flag:
         return f"llama.cpp asks about a plain answer, with all switches that it knows: {case.found.reason}"
     answer = {"role": "assistant", "content": "Assistant message"}
@@ -157,22 +160,8 @@ def _preserve_reasoning(case: Case) -> str:
     )
 
 
-def _reasoning_effort(case: Case) -> str:
+def reasoning_effort(case: Case) -> str:
     if case.flag:
         return f"llama.cpp asks whether the variable is read: {case.found.reason}"
     look = case.look([caps.USER], {"enable_thinking": True, **caps.reasoning_effort_variables("low")})
     return "in llama.cpp's own conversation the variable is not read" if look.succeeded else _fails(look)
-
-
-EXPLAINED: dict[str, Callable[[Case], str]] = {
-    "string_content": _string_content,
-    "typed_content": _typed_content,
-    "system_role": _system_role,
-    "tools": _tools,
-    "tool_calls": _tool_calls,
-    "object_arguments": _object_arguments,
-    "parallel_tool_calls": _parallel_tool_calls,
-    "preserve_reasoning": _preserve_reasoning,
-    "reasoning_effort": _reasoning_effort,
-}
-"""Name of a flag -> what explains that it is wrong."""

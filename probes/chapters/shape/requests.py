@@ -1,4 +1,4 @@
-"""A template asked on the raw path where it renders more, in the form in which it takes its input."""
+"""The requests that the shape is found with, and their texts."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from jinjarun.errors import JinjarunError
-from probes.chapters.variables import caller_variables
 from probes.chats.canaries import (
     ANSWER,
     PARAMETER,
@@ -16,22 +14,20 @@ from probes.chats.canaries import (
     SECOND_TOOL,
     SECOND_USER,
     SECOND_VALUE,
-    SYSTEM,
     USER,
     VALUE,
-    Form,
-    say,
     tool,
 )
-from probes.chats.named import CHATS
-from probes.rendering.renders import LLAMA_RAW, RAW, dialect_of
+from probes.chats.messages import say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from probes.chats.named import Chat, Message, Tool
-    from probes.rendering.renders import Outcome, Renders
+    from probes.chats.canaries import Form
+    from probes.chats.messages import Chat, Message, Tool
+    from probes.rendering.input_form import PathObserver
+    from probes.rendering.renders import Outcome
 
 SECOND_PARAMETER, OTHER_VALUE = "meadow_48201", "east of 48202"
 """A second argument of the first call: what stands between two arguments tells how one ends."""
@@ -44,31 +40,26 @@ COMPARED = re.compile(r"\b(\w+)\s*(?:==|!=)\s*(['\"])([^'\"]{1,20})\2|\b(\w+)\s+
 MOST_SWITCHES, MOST_VALUES = 16, 3
 
 
-class Asking:
-    """Requests to one template, their texts, and what is known of the form it wants."""
+class Requests:
+    """Requests to one template in the form that it takes, and their texts.
 
-    def __init__(self, renders: Renders) -> None:
-        self.renders = renders
-        self.path = _better_path(renders)
-        self.bos = renders.bos_token or UNKNOWN_BOS
-        self.eos = renders.eos_token or UNKNOWN_EOS
-        self.form = Form()
-        self.lead: list[Message] = []
-        if not self._comes_through():
-            self._find_form()
+    A special token whose text nobody gave is printed as `UNKNOWN_BOS` and `UNKNOWN_EOS`.
+    """
 
-    def _comes_through(self) -> bool:
-        text = self.text([say("user", USER)])
-        return text is not None and USER in text
+    def __init__(self, on: PathObserver) -> None:
+        self.on = on
+        self.renders = on.renders
+        self.path = on.path
+        self.bos = self.renders.bos_token or UNKNOWN_BOS
+        self.eos = self.renders.eos_token or UNKNOWN_EOS
+        self.form = on.system_form
+        self.call_form = None if on.call_form is None else on.call_form.but(parts=self.form.parts)
+        """The form of messages that call; None where no calls are written."""
 
-    def _find_form(self) -> None:
-        """Content as parts, or a system message first, where a plain question does not come through."""
-        for form in (Form(), Form(parts="but system"), Form(parts="yes")):
-            for lead in ([], [say("system", SYSTEM)]):
-                self.form, self.lead = form, lead
-                if self._comes_through():
-                    return
-        self.form, self.lead = Form(), []
+    @property
+    def best_form(self) -> Form:
+        """The form of calls, or where none is written that of plain messages."""
+        return self.call_form or self.form
 
     def chat(
         self,
@@ -77,14 +68,14 @@ class Asking:
         *,
         prompt: bool = False,
         variables: Mapping[str, Any] = MappingProxyType({}),
+        form: Form | None = None,
     ) -> Chat:
         """A request; `prompt` asks for a generation prompt, `variables` are the caller's."""
         if not self.renders.bos_token:
             variables = {"bos_token": self.bos, **variables}
         if not self.renders.eos_token:
             variables = {"eos_token": self.eos, **variables}
-        lead = self.lead if not messages or messages[0]["role"] != "system" else []
-        chat = self.form.chat([*lead, *messages], tools, variables=dict(variables))
+        chat = (form or self.form).chat(messages, tools, variables=dict(variables))
         chat["add_generation_prompt"] = prompt
         return chat
 
@@ -95,9 +86,12 @@ class Asking:
         *,
         prompt: bool = False,
         variables: Mapping[str, Any] = MappingProxyType({}),
+        form: Form | None = None,
     ) -> str | None:
         """The text of such a request, or None where the template fails."""
-        return self.renders.render(self.path, self.chat(messages, tools, prompt=prompt, variables=variables)).text
+        return self.renders.render(
+            self.path, self.chat(messages, tools, prompt=prompt, variables=variables, form=form)
+        ).text
 
     def at(self, chat: Chat, now: datetime | float) -> str | None:
         """The text at another moment."""
@@ -110,10 +104,7 @@ class Asking:
     @cached_property
     def switches(self) -> list[str]:
         """Variables of the caller that the template reads: not its own, not those that every server sets."""
-        template = self.renders.template(dialect_of(self.path))
-        if isinstance(template, JinjarunError):
-            return []
-        return caller_variables(self.renders.source, template.names)[:MOST_SWITCHES]
+        return self.on.variables[:MOST_SWITCHES]
 
     @cached_property
     def settings(self) -> list[dict[str, Any]]:
@@ -127,16 +118,6 @@ class Asking:
             for name in self.switches
             for value in (*list(texts.get(name, ()))[:MOST_VALUES],) or (True, False)
         ]
-
-
-def _better_path(renders: Renders) -> str:
-    """The bare dialect on which more of the conversations render; transformers where both do alike."""
-    rendered = {
-        path: sum(renders.conversation(path, name).ok for name in CHATS)
-        for path in (RAW, LLAMA_RAW)
-        if renders.loads(path) is None
-    }
-    return max(rendered, key=lambda path: (rendered[path], path == RAW)) if rendered else RAW
 
 
 def question() -> Message:
