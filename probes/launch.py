@@ -56,10 +56,10 @@ def main() -> int:
     if sys.stdout is None:
         return _complain("cannot write: standard output is closed", UNUSABLE)
     if sys.platform == "win32":
-        from probes import cli  # noqa: PLC0415
+        from probes.commands import program  # noqa: PLC0415
 
         _complain("Windows has no walls for workers: what is read is read in this process", 0)
-        return cli.main(sys.argv[1:])
+        return program.main(sys.argv[1:])
     return _Worker(sys.argv[1:]).wait()
 
 

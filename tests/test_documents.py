@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from probes import cli
+from probes.commands import program
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -56,7 +57,7 @@ def test_shown_output_is_what_is_printed(
 def test_commands_exist(document: str) -> None:
     text = (ROOT / document).read_text(encoding="utf-8")
     used = set(re.findall(r"`jinjarun ([a-z]+)", text)) | set(re.findall(r"^\$ jinjarun ([a-z]+)", text, re.MULTILINE))
-    assert used <= set(cli.COMMANDS)
+    assert used <= set(program.COMMANDS)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)

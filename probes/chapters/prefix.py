@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from probes.chats import canaries
 from probes.chats.messages import call, say
 from probes.laws.case import Case
+from probes.laws.frames import history_in
 from probes.laws.growth import GROWTHS, Context, Growth, key_order
 from probes.laws.prompt import Prompt
 from probes.laws.subject import Subject
@@ -176,7 +177,7 @@ def tool_loop_cost(subject: Subject, counter: Counter) -> int | None:
         later = subject.prompt(_loop(subject.on, rounds + 1))
         if not isinstance(first, Prompt) or not isinstance(later, Prompt):
             return None
-        history = subject.history_of(first)
+        history = history_in(subject, first)
         lost += 0 if later.text.startswith(history) else counter.count(history) - counter.shared(history, later.text)
     return lost
 

@@ -66,7 +66,7 @@ def serve(parent: int, told: int, arguments: list[str]) -> None:
         os.setsid()
     os.closerange(3, told)
     os.closerange(told + 1, 1 << 16)
-    from probes import cli
+    from probes.commands import program
 
     def raise_walls(args: argparse.Namespace) -> None:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
@@ -75,7 +75,7 @@ def serve(parent: int, told: int, arguments: list[str]) -> None:
 
     given = [bytes.fromhex(argument).decode("utf-8", "surrogateescape") for argument in arguments]
     try:
-        code = cli.main(given, before_run=raise_walls)
+        code = program.main(given, before_run=raise_walls)
     except SystemExit as ended:
         code = int(ended.code or 0)
     _end(code)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from probes.chapters import prefix
 from probes.chats import canaries as c
 from probes.chats.messages import say
+from probes.laws.frames import frames_of
 from probes.rules import rules
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def _others(subject: Subject) -> Iterator[Chat]:
         yield from (build(calls) for build in (c.calls, c.one_call, c.parallel_calls, c.reasoning_in_loop))
     for rule in rules().values():
         yield from rule.asks(on)
-    forged = f"{''.join(subject.frames.markers)}{c.TEXT}"
+    forged = f"{''.join(frames_of(subject).markers)}{c.TEXT}"
     yield on.form.chat([say("user", forged)])
     if calls is not None:
         chat = c.one_call(calls)

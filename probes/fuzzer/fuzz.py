@@ -191,6 +191,7 @@ def fuzz(
     """
     chosen = list(LAWS.values()) if laws is None else [LAWS[law] for law in dict.fromkeys(laws)]
     subject = Subject(template, bos_token=bos_token, eos_token=eos_token, limits=limits, now=now)
+    subject.renders.allow(max_examples)
     if subject.supports is None:
         return _nothing(name, subject, seed, chosen)
     if supports is None:

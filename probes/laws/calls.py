@@ -127,7 +127,7 @@ class _Message:
             yield self.broken("TL104", f"twice {form}", f"{which}: {form} are quoted a second time", arguments)
         elif repr(arguments) in self.written and repr(arguments) != dumped:
             yield self.broken("CT101", "repr", f"{which}: its arguments stand as Python writes them", arguments)
-        elif self.case.subject.frames.arguments_as_json.get("string" if as_text else "object"):
+        elif self.case.frames.arguments_as_json.get("string" if as_text else "object"):
             escaped = any(html.escape(leaf) in self.written for leaf in self.lost(arguments))
             cause, said = ("escaped", "are escaped as HTML") if escaped else ("unreadable", "cannot be read back")
             yield self.broken("CT106", cause, f"{which}: its arguments {said}", arguments)
@@ -208,7 +208,7 @@ def tools_read_back(case: Case) -> Iterator[Violation]:
     whole, tools = case.whole, case.chat.get("tools", [])
     if whole is None or not tools:
         return
-    form = case.subject.frames.tool_form
+    form = case.frames.tool_form
     values: list[Any] | None = None
 
     def broken(code: str, cause: str, message: str, sent: Any) -> Violation:

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from jinjarun.errors import JinjarunError, LimitExceeded
+from probes.laws.frames import Frames, frames_of, history_in
 from probes.laws.prompt import Prompt
 
 if TYPE_CHECKING:
@@ -25,6 +26,10 @@ class Case:
         self.messages = chat["messages"]
         self._whole = len(self.messages), self.messages[-1]["role"] != "assistant"
         self._prompts: dict[tuple[int, bool], Prompt | JinjarunError] = {}
+
+    @property
+    def frames(self) -> Frames:
+        return frames_of(self.subject)
 
     def request(self, end: int | None = None, *, prompt: bool = True, tools: int | None = None) -> Chat:
         """The conversation up to `end` messages, with or without a generation prompt, with the first `tools` tools."""
@@ -67,7 +72,7 @@ class Case:
         asked = self.prompt(end)
         if asked is None:
             return None
-        return self.subject.history(asked, lambda: self.prompt(end, prompt=False))
+        return history_in(self.subject, asked, lambda: self.prompt(end, prompt=False))
 
     @cached_property
     def failures(self) -> list[tuple[Chat, JinjarunError]]:

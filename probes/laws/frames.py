@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from jinjarun.sequences import common_prefix
 from probes.chats import canaries
 from probes.chats.messages import call, result, say, tool
 from probes.chats.supports import Supports
@@ -16,6 +17,8 @@ from probes.rendering.input_form import cached_chat
 from probes.rendering.markers import ANY_MARKER, MARKER
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from probes.chats.canaries import Form
     from probes.chats.messages import ArgumentForm, Chat, Message
     from probes.laws.subject import Subject
@@ -218,3 +221,22 @@ def neighbours(prompt: Prompt) -> list[tuple[int, int]]:
         for i in sorted(prompt.places)
         if i + 1 in prompt.places and prompt.places[i].end <= prompt.places[i + 1].start
     ]
+
+
+def frames_of(subject: Subject) -> Frames:
+    """The frames of a template, measured once."""
+    return subject.measured(Frames)
+
+
+def history_in(subject: Subject, asked: Prompt, bare: Callable[[], Prompt | None] | None = None) -> str:
+    """A prompt up to where its generation prompt begins; `bare` gives the same without one (default: it is rendered),
+    and is asked where the usual one does not stand there."""
+    usual = frames_of(subject).prompts.get(asked.chat["messages"][-1]["role"])
+    if usual is not None and asked.text.endswith(usual):
+        return asked.text[: len(asked.text) - len(usual)]
+    if bare is None:
+        answer = subject.prompt({**asked.chat, "add_generation_prompt": False})
+        without = answer if isinstance(answer, Prompt) else None
+    else:
+        without = bare()
+    return asked.text if without is None else asked.text[: common_prefix(asked.text, without.text)]

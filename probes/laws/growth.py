@@ -245,7 +245,7 @@ def _steps(law: str) -> Callable[[Case], Iterator[Growth]]:
                 continue
             history, later, first = case.history(before), case.prompt(after), case.prompt(before)
             if history is not None and later is not None and first is not None:
-                context = Context(law, history, opener=lambda: case.subject.frames.opener)
+                context = Context(law, history, opener=lambda: case.frames.opener)
                 yield keeps_history(first, later, context)
 
     return compare
@@ -292,7 +292,7 @@ def _days(case: Case) -> Iterator[Growth]:
         texts = [case.subject.render(first.chat, now=now).text for now in (DAY, LATER)]
         if texts[0] is None or texts[1] is None:
             return
-        today, later = (Prompt(case.subject, first.chat, text or "") for text in texts)
+        today, later = (Prompt(first.chat, text or "", case.subject.spans) for text in texts)
     yield another_day(today, later, Context("another-day"))
 
 
@@ -366,7 +366,7 @@ def fixed_date(case: Case) -> Iterator[Violation]:
 
 def turn_count(case: Case) -> Iterator[Violation]:
     """Counted before the last question or result, which both prompts hold."""
-    opener = case.subject.frames.opener
+    opener = case.frames.opener
     if opener is None:
         return
     for before, after in pairwise(case.points):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from jinjarun.template import Span
     from probes.chats.messages import Chat, Message
-    from probes.laws.subject import Subject
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,20 +40,22 @@ class Prompt:
     """The text of a request, and where each message's text stands in it.
 
     Spans double the cost of a render, so that a prompt made without them makes them when a law first asks for places:
-    most laws see from two texts that they hold.
+    most laws see from two texts that they hold. `find_spans` makes them.
     """
 
-    def __init__(self, subject: Subject, chat: Chat, text: str, spans: tuple[Span, ...] = ()) -> None:
-        self.subject = subject
+    def __init__(
+        self, chat: Chat, text: str, find_spans: Callable[[Chat], tuple[Span, ...]], spans: tuple[Span, ...] = ()
+    ) -> None:
         self.chat = chat
         self.text = text
+        self._find_spans = find_spans
         if spans:
             self.spans = spans
 
     @cached_property
     def spans(self) -> tuple[Span, ...]:
         """Empty where the request hits a limit only with spans."""
-        return self.subject.render(self.chat, spans=True).spans
+        return self._find_spans(self.chat)
 
     @cached_property
     def places(self) -> dict[int, Place]:

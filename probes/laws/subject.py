@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from jinjarun.errors import JinjarunError
-from jinjarun.sequences import common_prefix
 from probes.laws.prompt import Prompt
 from probes.rendering.input_form import judged
 from probes.rendering.renders import CLOCK, LLAMA_RAW, RAW, Renders, dialect_of
@@ -16,10 +15,13 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from jinjarun.limits import Limits
+    from jinjarun.template import Span
     from probes.chats.messages import Chat
     from probes.chats.supports import Supports
-    from probes.laws.frames import Frames
     from probes.rendering.renders import Outcome
+
+
+T = TypeVar("T")
 
 
 class Subject:
@@ -47,6 +49,7 @@ class Subject:
             path: refusal for path in (RAW, LLAMA_RAW) if (refusal := self.renders.loads(path)) is not None
         }
         self._supports: Supports | None = None
+        self._measured: dict[Callable[[Subject], Any], Any] = {}
 
     @property
     def supports(self) -> Supports | None:
@@ -75,43 +78,23 @@ class Subject:
         if outcome.text is None:
             assert outcome.error is not None
             return outcome.error
-        return Prompt(self, chat, outcome.text, outcome.spans)
+        return Prompt(chat, outcome.text, self.spans, outcome.spans)
 
-    def history(self, asked: Prompt, bare: Callable[[], Prompt | None]) -> str:
-        """A prompt up to where its generation prompt begins; `bare` gives the same without one, and is asked where the
-        usual one does not stand there."""
-        usual = self.frames.prompts.get(asked.chat["messages"][-1]["role"])
-        if usual is not None and asked.text.endswith(usual):
-            return asked.text[: len(asked.text) - len(usual)]
-        without = bare()
-        return asked.text if without is None else asked.text[: common_prefix(asked.text, without.text)]
-
-    def history_of(self, asked: Prompt) -> str:
-        """`history` of a prompt that stands alone."""
-
-        def bare() -> Prompt | None:
-            chat: Chat = {**asked.chat, "add_generation_prompt": False}
-            answer = self.prompt(chat)
-            return answer if isinstance(answer, Prompt) else None
-
-        return self.history(asked, bare)
+    def spans(self, chat: Chat) -> tuple[Span, ...]:
+        """Where the characters of a prompt come from; empty where it fails."""
+        return self.render(chat, spans=True).spans
 
     @property
     def other(self) -> str | None:
         """The bare path that is not judged, where the template loads there too."""
         return next((path for path in (RAW, LLAMA_RAW) if path != self.path and path not in self.refusals), None)
 
-    @cached_property
-    def frames(self) -> Frames:
-        from probes.laws.frames import Frames  # noqa: PLC0415  # it measures this module's Subject
-
-        return Frames(self)
-
-    @cached_property
-    def engines_differ(self) -> frozenset[str]:
-        from probes.laws.bounds import known_differences  # noqa: PLC0415  # it asks this module's Subject
-
-        return known_differences(self)
+    def measured(self, measure: Callable[[Subject], T]) -> T:
+        """What `measure` finds out of this template, once."""
+        if measure not in self._measured:
+            self._measured[measure] = measure(self)
+        found: T = self._measured[measure]
+        return found
 
     @cached_property
     def uses_clock(self) -> bool:

@@ -24,10 +24,10 @@ OTHER_ENDS = re.compile(r"<[|ï½œ][^<>]*(?:end|eom|eot|eos|call|return)[^<>]*[|ï½
 
 
 def turns_closed(case: Case) -> Iterator[Violation]:
-    whole, end = case.whole, case.subject.frames.end
+    whole, end = case.whole, case.frames.end
     if whole is None or end is None or sent_elsewhere(case, end):
         return
-    yield from _pairs(case, whole, end, case.subject.frames.closes, "closed")
+    yield from _pairs(case, whole, end, case.frames.closes, "closed")
     yield from _calls(case, whole, end)
     yield from _results(case, whole, end)
     yield from _last(case, whole, end)
@@ -39,9 +39,9 @@ def turns_closed(case: Case) -> Iterator[Violation]:
 
 
 def turns_opened(case: Case) -> Iterator[Violation]:
-    whole, opener = case.whole, case.subject.frames.opener
+    whole, opener = case.whole, case.frames.opener
     if whole is not None and opener is not None and not sent_elsewhere(case, opener):
-        yield from _pairs(case, whole, opener, case.subject.frames.opens, "opened")
+        yield from _pairs(case, whole, opener, case.frames.opens, "opened")
 
 
 def sent_elsewhere(case: Case, marker: str) -> bool:
@@ -77,7 +77,7 @@ def _pairs(case: Case, whole: Prompt, marker: str, usual: dict[Pair, int], what:
 
 def _calls(case: Case, whole: Prompt, end: str) -> Iterator[Violation]:
     """A message that calls is closed before its results."""
-    frames = case.subject.frames
+    frames = case.frames
     for i, message in enumerate(case.messages[:-1]):
         if not message.get("tool_calls") or i + 1 not in whole.places:
             continue
@@ -93,7 +93,7 @@ def _calls(case: Case, whole: Prompt, end: str) -> Iterator[Violation]:
         if between.count(end) - opened_by >= 1 or OTHER_ENDS.search(between.replace(end, "")):
             continue
         own = 0 if i in whole.places else 1
-        if case.subject.frames.opener is None or between.count(case.subject.frames.opener) <= own:
+        if case.frames.opener is None or between.count(case.frames.opener) <= own:
             continue  # the results stand in the turn of the call
         yield Violation(
             "turns-closed",
@@ -109,7 +109,7 @@ def _calls(case: Case, whole: Prompt, end: str) -> Iterator[Violation]:
 
 def _results(case: Case, whole: Prompt, end: str) -> Iterator[Violation]:
     """The results of tools are closed before the assistant's turn is opened, where a user's text is."""
-    frames = case.subject.frames
+    frames = case.frames
     closed = any(count for pair, count in frames.closes.items() if pair[:2] == ("user", "assistant"))
     if not closed or frames.opener is None:
         return
@@ -126,7 +126,7 @@ def _results(case: Case, whole: Prompt, end: str) -> Iterator[Violation]:
 
 def _last(case: Case, whole: Prompt, end: str) -> Iterator[Violation]:
     """The last message is closed before the generation prompt opens the next turn."""
-    frames, last = case.subject.frames, len(case.messages) - 1
+    frames, last = case.frames, len(case.messages) - 1
     closed = any(count for pair, count in frames.closes.items() if pair[:2] == ("user", "assistant"))
     if not closed or frames.opener is None or last not in whole.places or case.messages[last]["role"] == "assistant":
         return
@@ -149,7 +149,7 @@ def generation_prompt(case: Case) -> Iterator[Violation]:
         return
     end = case.points[-1]
     role = case.messages[end - 1]["role"]
-    usual = case.subject.frames.prompts.get(role)
+    usual = case.frames.prompts.get(role)
     asked = case.prompt(end)
     if usual is None or asked is None or not text_of(case.messages[end - 1]).strip():
         return
@@ -189,7 +189,7 @@ def generation_prompt(case: Case) -> Iterator[Violation]:
 
 def _without_effect(case: Case, asked: Prompt, role: str) -> Iterator[Violation]:
     """Asking for a generation prompt changes nothing, here as in a short conversation."""
-    frames = case.subject.frames
+    frames = case.frames
     bare = case.prompt(case.points[-1], prompt=False) if role == "user" and frames.prompts["user"] == "" else None
     if bare is not None and bare.text == asked.text:
         message = "add_generation_prompt changes nothing"
@@ -200,13 +200,13 @@ def _without_effect(case: Case, asked: Prompt, role: str) -> Iterator[Violation]
 
 def _ungated(case: Case) -> Iterator[Violation]:
     """A finished conversation opens no further turn."""
-    whole, opener, last = case.whole, case.subject.frames.opener, len(case.messages) - 1
+    whole, opener, last = case.whole, case.frames.opener, len(case.messages) - 1
     if whole is None or opener is None or case.messages[last]["role"] != "assistant" or last not in whole.places:
         return
     if case.messages[last].get("tool_calls"):
         return
     tail = whole.written(whole.places[last].end, len(whole.text))
-    if tail.strip() and case.subject.frames.marks.behind_answer.strip().startswith(tail.strip()):
+    if tail.strip() and case.frames.marks.behind_answer.strip().startswith(tail.strip()):
         return  # what closes the answer holds the marker
     if opener in tail and tail.strip() != opener:
         message = "a turn is opened although no generation prompt was asked for"
@@ -217,7 +217,7 @@ def _ungated(case: Case) -> Iterator[Violation]:
 
 def _outside(case: Case, asked: Prompt, role: str) -> Iterator[Violation]:
     """After results generation must start in a turn: a new one, or the one that is still open."""
-    frames = case.subject.frames
+    frames = case.frames
     after_user, after_tool = frames.prompts.get("user"), frames.prompts.get("tool")
     if role != "tool" or not after_user or after_tool != "" or frames.end is None:
         return
@@ -237,7 +237,7 @@ def _outside(case: Case, asked: Prompt, role: str) -> Iterator[Violation]:
 
 def forged_turns(case: Case) -> Iterator[Violation]:
     """Markers in a text of the input never become the template's own, and as plain text they are told of."""
-    whole, frames = case.whole, case.subject.frames
+    whole, frames = case.whole, case.frames
     if whole is None:
         return
     marks = frames.markers
@@ -278,7 +278,7 @@ def forged_turns(case: Case) -> Iterator[Violation]:
 
 def structure_fixed(case: Case) -> Iterator[Violation]:
     """The template's own markers do not depend on what a text says."""
-    whole, frames = case.whole, case.subject.frames
+    whole, frames = case.whole, case.frames
     marks = [mark for mark in (frames.opener, frames.end) if mark is not None]
     if whole is None or not marks:
         return

@@ -348,7 +348,8 @@ def observer(renders: Renders, path: str) -> PathObserver:
     if path not in renders.observers:
         bare = observer(renders, BARE[path]) if path in BARE else None
         renders.observers[path] = PathObserver(renders, path, bare)
-    return renders.observers[path]
+    found: PathObserver = renders.observers[path]
+    return found
 
 
 def judged_path(renders: Renders) -> str:

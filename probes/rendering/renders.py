@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from jinjarun.errors import JinjarunError, LimitExceeded, quote
-from jinjarun.limits import Limits
+from jinjarun.limits import Allowance, Limits
 from jinjarun.runtime.generation_prompt import ADD_GENERATION_PROMPT
 from jinjarun.serving.cache import cached_caps, cached_template
 from jinjarun.serving.caps import Caps
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from probes.rendering.input_form import PathObserver
 
 RAW = "transformers:raw"
 LLAMA_RAW = "llama.cpp:raw"
@@ -66,6 +65,8 @@ OPENINGS = {"transformers": (True, False), "llama.cpp": (True, False, None)}
 """By dialect, what its paths have for `add_generation_prompt`: llama-server leaves it out."""
 GIVES_UP_AFTER = 5
 """Renders of a dialect that hit a limit, after which no more are made: each may cost all that the limits allow."""
+RENDERS_IN_ALL = 12
+"""What all renders of one template may cost together, in renders that each take all steps that the limits allow."""
 CLOCK = "strftime_now"
 """The name by which templates read the clock."""
 
@@ -75,7 +76,7 @@ class Renders:
 
     Outcomes are kept by path and request, and renders by what the template reads: paths that hand on the same variables
     share one. `count` and `steps_max` tell the cost. A dialect that hits limits again and again is not asked any more:
-    it gives the last LimitExceeded for everything else.
+    it gives the last LimitExceeded for everything else. Nor does a template get more steps in all than `allowance` has.
     """
 
     def __init__(
@@ -92,12 +93,13 @@ class Renders:
         self.eos_token = eos_token
         self.limits = limits if limits is not None else Limits()
         self.now: datetime | float = FROZEN_NOW if now is None else now
+        self.allowance = Allowance("steps_in_all", RENDERS_IN_ALL * self.limits.steps)
         self.count = 0
         self.steps_max = 0
         self.reached: dict[str, bytes] = {}
         """By dialect, a byte for each branch of the template: 1 where a render on a bare path went."""
-        self.observers: dict[str, PathObserver] = {}
-        """What `input_form.observer` keeps, by path."""
+        self.observers: dict[str, Any] = {}
+        """What `input_form.observer` keeps, by path: nobody else reads it."""
         self._outcomes: dict[tuple[str, bytes, object], Outcome] = {}
         self._rendered: dict[tuple[Template, bytes, bool | None], Rendered | JinjarunError] = {}
         self._limited: dict[str, list[LimitExceeded]] = {"transformers": [], "llama.cpp": []}
@@ -165,19 +167,32 @@ class Renders:
         if isinstance(template, JinjarunError):
             return Outcome(None, template)
         try:
-            rendered = template.render(
-                chat["messages"],
-                tools=chat.get("tools"),
-                add_generation_prompt=chat.get("add_generation_prompt", True),
-                bos_token=self.bos_token,
-                eos_token=self.eos_token,
-                variables=chat.get("variables"),
+            rendered = template.render_context(
+                self._context(template, chat),
                 now=self.now if now is None else now,
                 spans=spans,
+                allowance=self.allowance,
             )
         except JinjarunError as error:
             return Outcome(None, error)
         return Outcome(rendered.text, None, rendered.spans, rendered.cost)
+
+    def _context(self, template: Template, chat: Chat) -> dict[str, Any]:
+        """What a bare template is given for a chat."""
+        return template.context_of(
+            chat["messages"],
+            tools=chat.get("tools"),
+            add_generation_prompt=chat.get("add_generation_prompt", True),
+            bos_token=self.bos_token,
+            eos_token=self.eos_token,
+            variables=chat.get("variables"),
+        )
+
+    def allow(self, renders: int) -> None:
+        """So many renders more may be made, each with all steps that the limits allow."""
+        more = renders * self.limits.steps
+        self.allowance.steps += more
+        self.allowance.left += more
 
     def _render(self, path: str, chat: Chat, now: datetime | float, *, spans: bool) -> Outcome:
         template = self.template(dialect_of(path))
@@ -185,15 +200,7 @@ class Renders:
             return Outcome(None, template)
         try:
             if path in (RAW, LLAMA_RAW):
-                context = template.context_of(
-                    chat["messages"],
-                    tools=chat.get("tools"),
-                    add_generation_prompt=chat.get("add_generation_prompt", True),
-                    bos_token=self.bos_token,
-                    eos_token=self.eos_token,
-                    variables=chat.get("variables"),
-                )
-                rendered = self.rendered(template, context, now=now, spans=spans)
+                rendered = self.rendered(template, self._context(template, chat), now=now, spans=spans)
                 self._account(template, rendered)
                 return Outcome(rendered.text, None, rendered.spans, rendered.cost)
             return Outcome(self._served(path, chat, now), None)
@@ -231,7 +238,9 @@ class Renders:
             raise without_frames(limited[-1])
         if spans or generations:
             self.count += 1
-            return template.render_context(context, now=now, spans=spans, generations=generations)
+            return template.render_context(
+                context, now=now, spans=spans, generations=generations, allowance=self.allowance
+            )
         names = template.names
         opens = (
             context[ADD_GENERATION_PROMPT]
@@ -247,7 +256,7 @@ class Renders:
         found = self._rendered.get((*asked, opens))
         if found is None:
             self.count += 1
-            answers = _openings(template, context, opens, now)
+            answers = _openings(template, context, opens, now, self.allowance)
             found = answers[opens]
             self._rendered |= {
                 (*asked, value): answer for value, answer in answers.items() if not isinstance(answer, LimitExceeded)
@@ -282,14 +291,19 @@ def key_of(data: Any) -> bytes:
 
 
 def _openings(
-    template: Template, context: Mapping[str, Any], opens: bool | None, now: datetime | float | None
+    template: Template,
+    context: Mapping[str, Any],
+    opens: bool | None,
+    now: datetime | float | None,
+    allowance: Allowance,
 ) -> dict[bool | None, Rendered | JinjarunError]:
     """What a context gives, and where that costs next to nothing, what it gives with the other values that paths have
     for `add_generation_prompt`."""
     if template.generation_prompt_is_last and (opens is not None or ADD_GENERATION_PROMPT not in context):
-        return template.render_generation_prompts(context, {opens, *OPENINGS[template.dialect]}, now=now)
+        values = {opens, *OPENINGS[template.dialect]}
+        return template.render_generation_prompts(context, values, now=now, allowance=allowance)
     try:
-        return {opens: template.render_context(context, now=now)}
+        return {opens: template.render_context(context, now=now, allowance=allowance)}
     except JinjarunError as error:
         return {opens: without_frames(error)}
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from probes.chapters.stop import has_data
 from probes.report import Finding, NotEvaluated
-from probes.rules.base import CODE, Facts, Hit, Rule, finding, severity_of
+from probes.rules.base import CODE, Rule, finding, severity_of
+from probes.rules.view import Facts, Hit
 
 if TYPE_CHECKING:
     from collections.abc import Collection

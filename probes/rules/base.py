@@ -1,10 +1,9 @@
-"""What a rule is, and what it may look at."""
+"""What a rule is, and how a hit becomes a finding."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from probes.report import Finding, Severity
@@ -12,12 +11,9 @@ from probes.report import Finding, Severity
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from jinjarun.sources import Source, TokenData
     from probes.chats.messages import Chat
     from probes.rendering.input_form import PathObserver
-    from probes.rendering.renders import EvidenceBook, Renders
-    from probes.report import Contract, EngineStatus, Observation, Prefix, Shape, Stop, TokensChapter
-    from probes.rules.view import Look
+    from probes.rules.view import Facts, Hit
 
 CODE = re.compile(r"(SY|RL|CT|TL|RS|PK|PS|ST|TR|PT|SC)([0-3])(\d\d)")
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)+")
@@ -25,55 +21,6 @@ NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)+")
 Needs = Literal["source", "renders", "tokens", "files"]
 NEEDS: dict[str, Needs] = {"0": "source", "1": "renders", "2": "tokens", "3": "files"}
 """What the first digit of a code says: what a rule must have before it can run."""
-
-
-@dataclass(frozen=True)
-class Facts:
-    """The chapters so far. A chapter is None where the template does not load or the probe did not get that far.
-
-    `files` is what the template was taken from, `upstream` the template of the model that it should equal.
-    """
-
-    source: str
-    renders: Renders
-    book: EvidenceBook
-    engines: list[EngineStatus]
-    observed: dict[str, Observation]
-    contract: Contract | None
-    shape: Shape | None
-    stop: Stop | None
-    tokens_chapter: TokensChapter | None
-    prefix: Prefix | None
-    tokens: TokenData | None = None
-    files: Source | None = None
-    upstream: str | None = None
-
-    @cached_property
-    def look(self) -> Look:
-        """The template as rules ask it, path by path."""
-        from probes.rules.view import Look  # noqa: PLC0415
-
-        return Look(self)
-
-
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """One place where a rule found its defect.
-
-    `engines` are the paths on which it was seen, `not_on` those on which a request path repairs it; then the severity
-    drops by one step. `severity` overrides the rule's own. `cause` names what the defect stems from: hits of several
-    rules with one cause become one finding, the others stand under its `also`.
-    """
-
-    message: str
-    engines: list[str]
-    not_on: list[str] = field(default_factory=list)
-    line: int | None = None
-    column: int | None = None
-    evidence: list[str] = field(default_factory=list)
-    severity: Severity | None = None
-    suggestion: str | None = None
-    cause: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

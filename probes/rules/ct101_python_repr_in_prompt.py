@@ -20,15 +20,14 @@ from typing import TYPE_CHECKING, Any
 
 from probes.chats import canaries
 from probes.rendering.outcomes import prints_nothing_as_text
-from probes.rules.base import Hit, Rule
-from probes.rules.view import fates
+from probes.rules.base import Rule
+from probes.rules.view import Hit, fates
 
 if TYPE_CHECKING:
     from probes.chats.canaries import Form
     from probes.chats.messages import Beside, Chat
     from probes.rendering.input_form import PathObserver
-    from probes.rules.base import Facts
-    from probes.rules.view import Asked, Look
+    from probes.rules.view import Asked, Facts, TemplateView
 
 VALUES: dict[str, Any] = {"gate_48211": True, "fence_48212": None, "path_48213": {"pond_48214": ["newt_48215", "eft"]}}
 """Arguments that JSON and Python write differently."""
@@ -45,23 +44,23 @@ def asks(on: PathObserver) -> list[Chat]:
 
 
 def check(facts: Facts) -> list[Hit]:
-    look = facts.look
-    return [*_null(look), *_arguments(look), *_schemas(look)]
+    view = facts.view
+    return [*_null(view), *_arguments(view), *_schemas(view)]
 
 
-def _null(look: Look) -> list[Hit]:
+def _null(view: TemplateView) -> list[Hit]:
     """Content null or absent beside a call, printed as a word."""
-    plain = {one.path: one for one in look.ask_named(beside="empty")}
-    known = {path for path, one in plain.items() if one.fate == "written" or look.calling(path) is not None}
+    plain = {one.path: one for one in view.ask_named(beside="empty")}
+    known = {path for path, one in plain.items() if one.fate == "written" or view.calling(path) is not None}
     hits: list[Hit] = []
     for beside in ("null", "missing"):
-        asked = [one for one in look.ask_named(beside=beside) if one.outcome.ok and one.path in known]
+        asked = [one for one in view.ask_named(beside=beside) if one.outcome.ok and one.path in known]
         bad = [one for one in asked if prints_nothing_as_text(one.text, plain[one.path].text)]
         good = [one for one in asked if one not in bad]
         if bad:
             what = "null" if beside == "null" else "that is missing"
             message = f"content {what} beside a call is printed as a word of Python"
-            hits.append(look.hit(message, bad, good, severity="error", cause="null content beside calls"))
+            hits.append(view.hit(message, bad, good, severity="error", cause="null content beside calls"))
     return hits[:1]
 
 
@@ -75,20 +74,20 @@ def with_values(form: Form) -> Chat:
     return chat
 
 
-def _arguments(look: Look) -> list[Hit]:
-    asked = [one for one in look.ask_calls(with_values, canaries.VALUE) if one.outcome.ok]
+def _arguments(view: TemplateView) -> list[Hit]:
+    asked = [one for one in view.ask_calls(with_values, canaries.VALUE) if one.outcome.ok]
     asked = [one for one in asked if not PYTHON_CALL.search(_call(one))]
     objects = [one for one in asked if re.search(r"'(?:pond_48214|newt_48215|gate_48211)'", _call(one))]
     hits = []
     if objects:
         good = [one for one in asked if one not in objects]
         message = "arguments that are objects or lists are printed as Python writes them"
-        hits.append(look.hit(message, objects, good, severity="error", cause="arguments of calls"))
+        hits.append(view.hit(message, objects, good, severity="error", cause="arguments of calls"))
     words = [one for one in asked if one not in objects and re.search(r"\b(?:True|None)\b", _call(one))]
     if words and not objects:
         good = [one for one in asked if one not in words]
         message = "arguments true and null are printed as True and None"
-        hits.append(look.hit(message, words, good, severity="warning", cause="scalar arguments of calls"))
+        hits.append(view.hit(message, words, good, severity="warning", cause="scalar arguments of calls"))
     return hits
 
 
@@ -101,12 +100,12 @@ def _call(asked: Asked) -> str:
     return text[max(0, min(start, first) - 40) : end if end >= 0 else len(text)]
 
 
-def _schemas(look: Look) -> list[Hit]:
-    asked = look.ask(canaries.tools_without_system, canaries.TOOL)
+def _schemas(view: TemplateView) -> list[Hit]:
+    asked = view.ask(canaries.tools_without_system, canaries.TOOL)
     bad = [one for one in asked if re.search(rf"'{canaries.PARAMETER}'\s*:\s*\{{", one.text)]
     good = [one for one in fates(asked, "written") if one not in bad]
     message = "tool schemas are printed as Python writes them"
-    return [look.hit(message, bad, good, severity="error", cause="tool schemas")] if bad else []
+    return [view.hit(message, bad, good, severity="error", cause="tool schemas")] if bad else []
 
 
 RULE = Rule(

@@ -19,17 +19,17 @@ from typing import TYPE_CHECKING
 
 from jinjarun.errors import quote
 from probes.chats import canaries
-from probes.rules.base import Hit, Rule
-from probes.rules.view import fates
+from probes.rules.base import Rule
+from probes.rules.view import Hit, fates
 
 if TYPE_CHECKING:
-    from probes.rules.base import Facts
+    from probes.rules.view import Facts
 
 
 def check(facts: Facts) -> list[Hit]:
-    look = facts.look
-    null = look.ask_calls(canaries.one_call, canaries.VALUE, beside="null")
-    missing = look.ask_calls(canaries.one_call, canaries.VALUE, beside="missing")
+    view = facts.view
+    null = view.ask_calls(canaries.one_call, canaries.VALUE, beside="null")
+    missing = view.ask_calls(canaries.one_call, canaries.VALUE, beside="missing")
     failed = fates(null, "raised")
     paths = {one.path for one in failed}
     failed += [one for one in fates(missing, "raised") if one.path not in paths]
@@ -39,7 +39,7 @@ def check(facts: Facts) -> list[Hit]:
     good = [one for one in fates(null, "written") if one.path not in paths]
     what = "null" if failed[0] in null else "missing"
     message = f"a message with calls whose content is {what} fails: {quote(failed[0].error)[:120]}"
-    return [look.hit(message, failed, good, severity="error", cause="null content beside calls")]
+    return [view.hit(message, failed, good, severity="error", cause="null content beside calls")]
 
 
 RULE = Rule(

@@ -20,28 +20,27 @@ from typing import TYPE_CHECKING
 
 from jinjarun.errors import quote
 from probes.chats import canaries
-from probes.rules.base import Hit, Rule
-from probes.rules.view import fates
+from probes.rules.base import Rule
+from probes.rules.view import Hit, fates
 
 if TYPE_CHECKING:
-    from probes.rules.base import Facts
-    from probes.rules.view import Asked
+    from probes.rules.view import Asked, Facts
 
 FATES = {"lost": "vanish", "dumped": "are printed raw, as the object of the request"}
 
 
 def check(facts: Facts) -> list[Hit]:
-    look = facts.look
-    one = look.ask(canaries.one_text_part, canaries.PART, parts=canaries.USUAL.parts)
+    view = facts.view
+    one = view.ask(canaries.one_text_part, canaries.PART, parts=canaries.USUAL.parts)
     bad = fates(one, "raised", "lost", "dumped")
     if bad:
         message = f"text parts {_what(bad[0])}"
-        return [look.hit(message, bad, fates(one, "written"), severity="error", cause="text parts")]
-    two = look.ask(canaries.text_parts, canaries.PART, canaries.SECOND_PART, parts=canaries.USUAL.parts)
+        return [view.hit(message, bad, fates(one, "written"), severity="error", cause="text parts")]
+    two = view.ask(canaries.text_parts, canaries.PART, canaries.SECOND_PART, parts=canaries.USUAL.parts)
     bad = fates(two, "raised", "lost", "dumped")
     if bad:
         message = f"of several text parts some {_what(bad[0])}"
-        return [look.hit(message, bad, fates(two, "written"), severity="error", cause="text parts")]
+        return [view.hit(message, bad, fates(two, "written"), severity="error", cause="text parts")]
     return []
 
 

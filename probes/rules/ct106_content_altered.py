@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 from probes.chats import canaries
 from probes.chats.messages import say
 from probes.laws.texts import stands_quoted
-from probes.rules.base import Hit, Rule
-from probes.rules.view import fates
+from probes.rules.base import Rule
+from probes.rules.view import Hit, fates
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from probes.chats.canaries import Form
     from probes.chats.messages import Chat
     from probes.rendering.input_form import PathObserver
-    from probes.rules.base import Facts
-    from probes.rules.view import Asked, Look
+    from probes.rules.view import Asked, Facts, TemplateView
 
 BEFORE, AFTER = "the knot of 48231", "the godwit of 48232"
 ODD = f"{BEFORE}:\n\t<b>a & \"b\"</b> isn't 'c' \\d {{x}}\n\n- É你好🙂 100% {AFTER}"
@@ -61,28 +60,28 @@ def asks(on: PathObserver) -> list[Chat]:
 
 
 def check(facts: Facts) -> list[Hit]:
-    look = facts.look
-    hits = _strings(look)
-    if _intact(look):
+    view = facts.view
+    hits = _strings(view)
+    if _intact(view):
         return hits
     for what, build in BUILDS.items():
-        asked = [one for one in look.ask(build, BEFORE) if one.fate == "written"]
+        asked = [one for one in view.ask(build, BEFORE) if one.fate == "written"]
         altered = [one for one in asked if ODD not in one.text]
         good = [one for one in asked if one not in altered]
         if altered:
             message = f"{what} is changed: {_change(altered[0])}"
-            hits.append(look.hit(message, altered, good, severity="error", cause=f"altered {what}"))
-    asked = [one for one in look.ask(as_result, BEFORE) if one.fate == "written"]
+            hits.append(view.hit(message, altered, good, severity="error", cause=f"altered {what}"))
+    asked = [one for one in view.ask(as_result, BEFORE) if one.fate == "written"]
     quoted = [one for one in asked if ODD not in one.text and stands_quoted(one.text, ODD)]
     if quoted:
         good = [one for one in asked if ODD in one.text]
         message = "a tool's result that is a string is put into quotes, as JSON"
-        hits.append(look.hit(message, quoted, good, severity="warning", cause="quoted results"))
+        hits.append(view.hit(message, quoted, good, severity="warning", cause="quoted results"))
     altered = [one for one in asked if ODD not in one.text and QUOTED not in one.text]
     if altered:
         good = [one for one in asked if one not in altered]
         message = f"a tool's result is changed: {_change(altered[0])}"
-        hits.append(look.hit(message, altered, good, severity="warning", cause="altered results"))
+        hits.append(view.hit(message, altered, good, severity="warning", cause="altered results"))
     return hits
 
 
@@ -94,21 +93,21 @@ def _together(form: Form) -> Chat:
     return form.chat(messages, [canaries.tool()])
 
 
-def _intact(look: Look) -> bool:
+def _intact(view: TemplateView) -> bool:
     """Whether every text comes through on every path when all are sent together: asked first, to save the rest."""
-    return all(text in one.text for one in look.asking(_together) for text in TOGETHER)
+    return all(text in one.text for one in view.asking(_together) for text in TOGETHER)
 
 
-def _strings(look: Look) -> list[Hit]:
+def _strings(view: TemplateView) -> list[Hit]:
     """Content that is a string vanishes where the same text as a part is written."""
-    asked = look.ask(canaries.user_only, canaries.USER, parts="no")
+    asked = view.ask(canaries.user_only, canaries.USER, parts="no")
     lost = fates(asked, "lost")
     if lost:
-        as_part = {one.path for one in fates(look.ask(canaries.user_only, canaries.USER, parts="yes"), "written")}
+        as_part = {one.path for one in fates(view.ask(canaries.user_only, canaries.USER, parts="yes"), "written")}
         lost = [one for one in lost if one.path in as_part]
     good = fates(asked, "written")
     message = "content that is a string leaves no trace and no error; as a list of parts it is written"
-    return [look.hit(message, lost, good, severity="error", cause="string content")] if lost else []
+    return [view.hit(message, lost, good, severity="error", cause="string content")] if lost else []
 
 
 def _change(asked: Asked) -> str:

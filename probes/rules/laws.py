@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from probes.rendering.input_form import judged_path
-from probes.rules.base import Hit
+from probes.rules.view import Hit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from probes.report import Law, Severity
-    from probes.rules.base import Facts
+    from probes.rules.view import Facts
 
 SMALL: dict[str, Severity] = {
     "end_differs": "info",

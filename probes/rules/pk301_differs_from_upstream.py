@@ -20,10 +20,11 @@ from typing import TYPE_CHECKING
 
 from probes.chats.named import CHATS
 from probes.rendering.renders import LLAMA_RAW, LLAMA_SERVER, RAW, Renders
-from probes.rules.base import Hit, Rule
+from probes.rules.base import Rule
+from probes.rules.view import Hit
 
 if TYPE_CHECKING:
-    from probes.rules.base import Facts
+    from probes.rules.view import Facts
 
 NAMED = 5
 SAYS_SO = re.compile(r"\{#.*?\b(?:chang|fix|modif|patch|differ|edit|adapt)\w*.*?#\}", re.DOTALL | re.IGNORECASE)

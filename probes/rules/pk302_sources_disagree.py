@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING
 
 from jinjarun.sources.source import DEFAULT
 from probes.rendering.renders import APPLY, LLAMA_SERVER
-from probes.rules.base import Hit, Rule
+from probes.rules.base import Rule
+from probes.rules.view import Hit
 
 if TYPE_CHECKING:
-    from probes.rules.base import Facts
+    from probes.rules.view import Facts
 
 
 def check(facts: Facts) -> list[Hit]:

@@ -21,11 +21,12 @@ from typing import TYPE_CHECKING
 
 from jinjarun.errors import quote
 from probes.rendering.renders import APPLY, LLAMA_SERVER
-from probes.rules.base import Hit, Rule
+from probes.rules.base import Rule
+from probes.rules.view import Hit
 
 if TYPE_CHECKING:
     from jinjarun.sources import TokenData
-    from probes.rules.base import Facts
+    from probes.rules.view import Facts
 
 MARKERS = (
     "<|im_start|>",

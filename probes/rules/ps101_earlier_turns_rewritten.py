@@ -20,13 +20,15 @@ from typing import TYPE_CHECKING
 
 from jinjarun.sequences import common_prefix
 from probes.chats import canaries
+from probes.laws.frames import history_in
 from probes.laws.prompt import Prompt
 from probes.laws.subject import Subject
-from probes.rules.base import Hit, Rule
+from probes.rules.base import Rule
 from probes.rules.laws import broken_laws
+from probes.rules.view import Hit
 
 if TYPE_CHECKING:
-    from probes.rules.base import Facts
+    from probes.rules.view import Facts
 
 LAWS = {"next-user-turn": "a new question", "tool-loop-to-next-user": "a question after a tool loop"}
 
@@ -38,24 +40,24 @@ def check(facts: Facts) -> list[Hit]:
 
 def _with_tools(facts: Facts) -> list[Hit]:
     """A new question where tools are offered that nobody called: the laws do not ask that."""
-    look = facts.look
+    view = facts.view
     subject = Subject(facts.source, renders=facts.renders)
-    if subject.path not in look.paths:
+    if subject.path not in view.paths:
         return []
-    form = look.form(subject.path)
+    form = view.form(subject.path)
     first = canaries.tools_without_system(form)
     later = canaries.reasoning(form, ())
     later["tools"] = first["tools"]
     asked, text = subject.prompt(first), subject.render(later).text
-    kept = subject.history_of(asked) if isinstance(asked, Prompt) else None
+    kept = history_in(subject, asked) if isinstance(asked, Prompt) else None
     if kept is None or text is None or canaries.TOOL not in kept or text.startswith(kept):
         return []
     at = common_prefix(kept, text)
     message = (
         f"where tools are offered a new question changes the prompt before it; of {len(kept)} code points {at} stay"
     )
-    seen = look.ask_path(subject.path, later, canaries.SECOND_USER)
-    return [look.hit(message, [seen], severity="warning", cause="prefix: tools_move")]
+    seen = view.ask_path(subject.path, later, canaries.SECOND_USER)
+    return [view.hit(message, [seen], severity="warning", cause="prefix: tools_move")]
 
 
 RULE = Rule(

@@ -17,11 +17,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from probes.rules.base import Hit, Rule
+from probes.rules.base import Rule
 from probes.rules.laws import broken_laws
+from probes.rules.view import Hit
 
 if TYPE_CHECKING:
-    from probes.rules.base import Facts
+    from probes.rules.view import Facts
 
 LAWS = {"as-generated": "the next question after an answer"}
 

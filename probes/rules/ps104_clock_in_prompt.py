@@ -21,26 +21,27 @@ from typing import TYPE_CHECKING
 from probes.chats import canaries
 from probes.laws.growth import CONSTANT_DATE
 from probes.rendering.renders import LLAMA_RAW, PATHS, RAW
-from probes.rules.base import Hit, Rule
+from probes.rules.base import Rule
 from probes.rules.laws import broken, cause_of
+from probes.rules.view import Hit
 
 if TYPE_CHECKING:
     from probes.report import Severity
-    from probes.rules.base import Facts
+    from probes.rules.view import Facts
 
 NEAR_END = 0.8
 """From this part of a short conversation's prompt on a date counts as standing at the end."""
 
 
 def check(facts: Facts) -> list[Hit]:
-    look = facts.look
-    if look.loaded is None:
+    view = facts.view
+    if view.loaded is None:
         return []
-    clock = look.shape.clock
+    clock = view.shape.clock
     if clock is None:
         return _constant(facts)
     law = broken(facts, "another-day")
-    prompt = look.ask_path(look.loaded, canaries.user_only(look.form(look.loaded)))
+    prompt = view.ask_path(view.loaded, canaries.user_only(view.form(view.loaded)))
     at_end = law is None or clock.at >= NEAR_END * len(prompt.text)
     severity: Severity = "info" if at_end else "warning"
     pinned = f"; the variable {clock.pinned_by} pins it" if clock.pinned_by else "; no variable pins it"
@@ -50,7 +51,7 @@ def check(facts: Facts) -> list[Hit]:
             message=f"{where}{pinned}",
             engines=[path for path in PATHS if facts.renders.loads(path) is None],
             line=clock.line,
-            evidence=law.evidence if law is not None else [look.cite(prompt)],
+            evidence=law.evidence if law is not None else [view.cite(prompt)],
             severity=severity,
             cause="prefix: clock" if law is None else cause_of(law),
         )
@@ -62,15 +63,15 @@ def _constant(facts: Facts) -> list[Hit]:
     found = CONSTANT_DATE.search(facts.source)
     if found is None:
         return []
-    look = facts.look
+    view = facts.view
     name = found["name"] or found["other"]
-    asked = [look.ask_path(path, canaries.user_only(look.form(path))) for path in (RAW, LLAMA_RAW)]
+    asked = [view.ask_path(path, canaries.user_only(view.form(path))) for path in (RAW, LLAMA_RAW)]
     shown = [one for one in asked if found["date"] in one.text]
     if not shown:
         return []
     message = f"the date {found['date']!r} is a constant of the template; the variable {name} replaces it"
     line = facts.source.count("\n", 0, found.start()) + 1
-    return [look.hit(message, shown, severity="info", line=line, cause="constant date")]
+    return [view.hit(message, shown, severity="info", line=line, cause="constant date")]
 
 
 RULE = Rule(

@@ -24,13 +24,13 @@ from jinjarun.sequences import common_prefix
 from probes.chats import canaries
 from probes.chats.named import CHATS
 from probes.rendering.renders import APPLY, LLAMA_RAW, LLAMA_SERVER, RAW
-from probes.rules.base import Hit, Rule
-from probes.rules.view import fates
+from probes.rules.base import Rule
+from probes.rules.view import Hit, fates
 
 if TYPE_CHECKING:
     from probes.chats.messages import Chat
     from probes.rendering.renders import Outcome
-    from probes.rules.base import Facts
+    from probes.rules.view import Facts
 
 CONTEXT = 25
 CAUSES = {
@@ -64,11 +64,11 @@ def check(facts: Facts) -> list[Hit]:
 
 def _unsupported(facts: Facts) -> set[str]:
     """Conversations that neither engine supports: what becomes of them says nothing."""
-    look = facts.look
+    view = facts.view
     skipped = {"empty"}
-    if not any(look.calling(path) for path in look.paths):
+    if not any(view.calling(path) for path in view.paths):
         skipped |= {name for name, build in CHATS.items() if any("tool_calls" in one for one in build()["messages"])}
-    if not fates(look.ask(canaries.one_text_part, canaries.PART, parts="no"), "written"):
+    if not fates(view.ask(canaries.one_text_part, canaries.PART, parts="no"), "written"):
         skipped |= {"typed-content", "typed-two-parts"}
     return skipped
 

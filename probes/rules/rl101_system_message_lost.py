@@ -19,15 +19,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from probes.chats import canaries
-from probes.rules.base import Hit, Rule
-from probes.rules.view import fates
+from probes.rules.base import Rule
+from probes.rules.view import Hit, fates
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from probes.chats.canaries import Form
     from probes.chats.messages import Chat
-    from probes.rules.base import Facts
+    from probes.rules.view import Facts
 
 QUESTIONS: tuple[tuple[str, Callable[[Form], Chat], str], ...] = (
     ("a system message", canaries.system_user, canaries.SYSTEM),
@@ -37,19 +37,19 @@ QUESTIONS: tuple[tuple[str, Callable[[Form], Chat], str], ...] = (
 
 
 def check(facts: Facts) -> list[Hit]:
-    look = facts.look
+    view = facts.view
     for what, build, canary in QUESTIONS:
-        asked = look.ask(build, canary)
+        asked = view.ask(build, canary)
         if lost := fates(asked, "lost"):
             message = f"{what} leaves no trace and no error"
             good = fates(asked, "written")
-            return [look.hit(message, lost, good, severity="error", cause="system text lost")]
-    alone = {one.path for one in fates(look.ask(canaries.system_user, canaries.SYSTEM), "written")}
-    beside = [one for one in look.ask(canaries.tools_offered, canaries.SYSTEM) if one.path in alone]
+            return [view.hit(message, lost, good, severity="error", cause="system text lost")]
+    alone = {one.path for one in fates(view.ask(canaries.system_user, canaries.SYSTEM), "written")}
+    beside = [one for one in view.ask(canaries.tools_offered, canaries.SYSTEM) if one.path in alone]
     if lost := [one for one in fates(beside, "lost") if canaries.TOOL in one.text]:
         good = fates(beside, "written")
         message = "a system message is written, but not where tools are offered too"
-        return [look.hit(message, lost, good, severity="error", cause="system text lost")]
+        return [view.hit(message, lost, good, severity="error", cause="system text lost")]
     return []
 
 

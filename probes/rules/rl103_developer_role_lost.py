@@ -19,24 +19,23 @@ from typing import TYPE_CHECKING
 
 from probes.chats import canaries
 from probes.rendering.outcomes import is_unknown_role
-from probes.rules.base import Hit, Rule
-from probes.rules.view import fates
+from probes.rules.base import Rule
+from probes.rules.view import Hit, fates
 
 if TYPE_CHECKING:
-    from probes.rules.base import Facts
-    from probes.rules.view import Asked
+    from probes.rules.view import Asked, Facts
 
 
 def check(facts: Facts) -> list[Hit]:
-    look = facts.look
-    asked = look.ask(canaries.developer, canaries.DEVELOPER)
+    view = facts.view
+    asked = view.ask(canaries.developer, canaries.DEVELOPER)
     good = [one for one in fates(asked, "written") if not _strange(facts, one)]
     if lost := fates(asked, "lost"):
         message = "a developer message leaves no trace and no error"
-        return [look.hit(message, lost, good, severity="warning", cause="developer role")]
+        return [view.hit(message, lost, good, severity="warning", cause="developer role")]
     if strange := [one for one in fates(asked, "written") if _strange(facts, one)]:
         message = "a developer message is written under a role that the template names nowhere"
-        return [look.hit(message, strange, good, severity="warning", cause="developer role")]
+        return [view.hit(message, strange, good, severity="warning", cause="developer role")]
     return []
 
 

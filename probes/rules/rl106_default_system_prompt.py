@@ -20,30 +20,31 @@ from typing import TYPE_CHECKING
 from jinjarun.errors import quote
 from probes.chats import canaries
 from probes.chats.messages import say
-from probes.rules.base import Hit, Rule
+from probes.rules.base import Rule
+from probes.rules.view import Hit
 
 if TYPE_CHECKING:
-    from probes.rules.base import Facts
+    from probes.rules.view import Facts
 
 
 def check(facts: Facts) -> list[Hit]:
-    look = facts.look
-    shown = look.shape.system
-    if shown is None or not shown.default_text or look.bare is None:
+    view = facts.view
+    shown = view.shape.system
+    if shown is None or not shown.default_text or view.bare is None:
         return []
     text = shown.default_text
-    asked = [one for one in look.ask(canaries.user_only, canaries.USER) if text.strip() in one.text]
+    asked = [one for one in view.ask(canaries.user_only, canaries.USER) if text.strip() in one.text]
     if not asked:
         return []
-    form = look.form(look.bare)
-    empty = facts.renders.render(look.bare, form.chat([say("system", ""), say("user", canaries.USER)]))
+    form = view.form(view.bare)
+    empty = facts.renders.render(view.bare, form.chat([say("system", ""), say("user", canaries.USER)]))
     way = "an empty system message removes it"
     if empty.text is None:
         way = "an empty system message is refused"
     elif text.strip() in empty.text:
         way = "an empty system message does not remove it"
     message = f"without a system message {quote(text.strip())!r} is written; {way}"
-    return [look.hit(message, asked, severity="info")]
+    return [view.hit(message, asked, severity="info")]
 
 
 RULE = Rule(

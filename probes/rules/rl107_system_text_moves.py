@@ -19,22 +19,22 @@ from typing import TYPE_CHECKING
 
 from probes.chats import canaries
 from probes.chats.messages import say
-from probes.rules.base import Hit, Rule
+from probes.rules.base import Rule
+from probes.rules.view import Hit
 
 if TYPE_CHECKING:
     from probes.chats.canaries import Form
     from probes.chats.messages import Chat
-    from probes.rules.base import Facts
-    from probes.rules.view import Asked
+    from probes.rules.view import Asked, Facts
 
 
 def check(facts: Facts) -> list[Hit]:
-    look = facts.look
-    asked = [one for one in look.ask(_two_questions, canaries.SYSTEM, canaries.ANSWER) if one.fate == "written"]
+    view = facts.view
+    asked = [one for one in view.ask(_two_questions, canaries.SYSTEM, canaries.ANSWER) if one.fate == "written"]
     moved = [one for one in asked if _has_moved(one)]
     good = [one for one in asked if one not in moved]
     message = "the text of a first system message stands in the last turn of the user"
-    return [look.hit(message, moved, good, severity="warning", cause="prefix: system_text_moves")] if moved else []
+    return [view.hit(message, moved, good, severity="warning", cause="prefix: system_text_moves")] if moved else []
 
 
 def _two_questions(form: Form) -> Chat:

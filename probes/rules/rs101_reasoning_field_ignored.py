@@ -22,15 +22,15 @@ from typing import TYPE_CHECKING
 from probes.chats import canaries
 from probes.chats.messages import REASONING_FIELDS, say
 from probes.rendering.renders import LLAMA_RAW, LLAMA_SERVER
-from probes.rules.base import Hit, Rule
+from probes.rules.base import Rule
+from probes.rules.view import Hit
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from probes.chats.canaries import Form
     from probes.chats.messages import Chat
-    from probes.rules.base import Facts
-    from probes.rules.view import Asked, Look
+    from probes.rules.view import Asked, Facts, TemplateView
 
 MARK = re.compile(
     r"<[|/]?(?:think|thinking|thought|reasoning)\b[^<>\n]*>|\[/?THINK\]|<\|channel\|?>(?:analysis|thought)"
@@ -38,42 +38,42 @@ MARK = re.compile(
 
 
 def check(facts: Facts) -> list[Hit]:
-    look = facts.look
+    view = facts.view
     mark = MARK.search(facts.source)
-    if mark is None or look.bare is None:
+    if mark is None or view.bare is None:
         return []
     printing: set[str] = set()
-    for one in _asking(look, printing):
+    for one in _asking(view, printing):
         if any(canaries.reasoning_under(name) in one.text for name in REASONING_FIELDS):
             printing.add(one.path)
         if one.path == LLAMA_RAW and canaries.reasoning_under("reasoning_content") in one.text:
             printing.add(LLAMA_SERVER)  # this field is what the server passes on
-    if printing.issuperset(look.paths):
+    if printing.issuperset(view.paths):
         return []
-    silent = [one for one in look.ask(canaries.reasoning, canaries.ANSWER) if one.outcome.ok]
+    silent = [one for one in view.ask(canaries.reasoning, canaries.ANSWER) if one.outcome.ok]
     bad = [one for one in silent if one.path not in printing]
     if not bad:
         return []
     good = [one for one in silent if one.path in printing]
     message = f"{mark[0]!r} is written, and none of {', '.join(REASONING_FIELDS)} is printed"
     if good:
-        texts = [one.text for one in _asking(look)]
+        texts = [one.text for one in _asking(view)]
         read = [name for name in REASONING_FIELDS if any(canaries.reasoning_under(name) in text for text in texts)]
         message = (
             f"{mark[0]!r} is written, and the field that is printed there, {', '.join(read)}, does not come through"
         )
     line = facts.source.count("\n", 0, mark.start()) + 1
-    return [look.hit(message, bad, good, severity="warning", line=line, cause="reasoning field")]
+    return [view.hit(message, bad, good, severity="warning", line=line, cause="reasoning field")]
 
 
-def _asking(look: Look, known: Collection[str] = ()) -> Iterator[Asked]:
+def _asking(view: TemplateView, known: Collection[str] = ()) -> Iterator[Asked]:
     """Reasoning in every place, on the paths that are not known by then."""
     for build in (canaries.reasoning_in_loop, _earlier, _last):
-        for path in look.paths:
+        for path in view.paths:
             if build is _last and path == LLAMA_SERVER:  # the server writes a last answer itself
                 continue
             if path not in known or (path == LLAMA_RAW and LLAMA_SERVER not in known):
-                yield look.ask_path(path, build(look.form(path)))
+                yield view.ask_path(path, build(view.form(path)))
 
 
 def _last(form: Form) -> Chat:

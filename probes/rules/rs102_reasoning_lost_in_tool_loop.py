@@ -20,27 +20,27 @@ from typing import TYPE_CHECKING
 from probes.chats import canaries
 from probes.chats.messages import REASONING_FIELDS, say
 from probes.rendering.renders import LLAMA_RAW, LLAMA_SERVER
-from probes.rules.base import Hit, Rule
+from probes.rules.base import Rule
+from probes.rules.view import Hit
 
 if TYPE_CHECKING:
     from probes.chats.canaries import Form
     from probes.chats.messages import Chat
-    from probes.rules.base import Facts
-    from probes.rules.view import Asked
+    from probes.rules.view import Asked, Facts
 
 
 def check(facts: Facts) -> list[Hit]:
-    look = facts.look
-    calling = [one for one in look.ask_calls(_before_call, canaries.VALUE, canaries.RESULT) if one.fate == "written"]
+    view = facts.view
+    calling = [one for one in view.ask_calls(_before_call, canaries.VALUE, canaries.RESULT) if one.fate == "written"]
     if all(_printed(one) for one in calling):
         return []
-    answering = {one.path for one in look.ask(_in_last_answer) if _printed(one) and one.path != LLAMA_SERVER}
+    answering = {one.path for one in view.ask(_in_last_answer) if _printed(one) and one.path != LLAMA_SERVER}
     if any(one.path == LLAMA_RAW and not _printed(one) for one in calling) and LLAMA_RAW in answering:
         answering.add(LLAMA_SERVER)
     lost = [one for one in calling if not _printed(one) and one.path in answering]
     good = [one for one in calling if _printed(one)]
     message = "reasoning before a call is dropped while its turn goes on; that of a last answer is written"
-    return [look.hit(message, lost, good, severity="error", cause="reasoning in tool loops")] if lost else []
+    return [view.hit(message, lost, good, severity="error", cause="reasoning in tool loops")] if lost else []
 
 
 def _before_call(form: Form) -> Chat:

@@ -20,13 +20,14 @@ from typing import TYPE_CHECKING
 
 from probes.chats import canaries
 from probes.chats.messages import say
-from probes.rules.base import Hit, Rule
+from probes.rules.base import Rule
+from probes.rules.view import Hit
 
 if TYPE_CHECKING:
     from probes.chats.canaries import Form
     from probes.chats.messages import Chat
     from probes.rendering.input_form import PathObserver
-    from probes.rules.base import Facts
+    from probes.rules.view import Facts
 
 TAG = re.compile(r"</(?:think|thinking|thought|reasoning)>|\[/THINK\]|◁/think▷")
 BEFORE, AFTER = "The phalarope of 48251 says", "and the whimbrel of 48252 ends."
@@ -44,19 +45,19 @@ def asks(on: PathObserver) -> list[Chat]:
 
 
 def check(facts: Facts) -> list[Hit]:
-    look = facts.look
+    view = facts.view
     tag = TAG.search(facts.source)
     if tag is None:
         return []
 
-    asked = [one for one in look.ask(lambda form: quoting(form, tag[0]), BEFORE, AFTER) if one.outcome.ok]
+    asked = [one for one in view.ask(lambda form: quoting(form, tag[0]), BEFORE, AFTER) if one.outcome.ok]
     cut = [one for one in asked if (BEFORE in one.text) != (AFTER in one.text)]
     good = [one for one in asked if one.fate == "written"]
     message = (
         f"an answer that quotes {tag[0]!r} loses what stands {'before' if cut and AFTER in cut[0].text else 'after'} it"
     )
     line = facts.source.count("\n", 0, tag.start()) + 1
-    return [look.hit(message, cut, good, severity="error", line=line, cause="cut at tag")] if cut else []
+    return [view.hit(message, cut, good, severity="error", line=line, cause="cut at tag")] if cut else []
 
 
 RULE = Rule(

@@ -19,32 +19,32 @@ from typing import TYPE_CHECKING, Any
 
 from probes.chats import canaries
 from probes.chats.messages import say
-from probes.rules.base import Hit, Rule
+from probes.rules.base import Rule
+from probes.rules.view import Hit
 
 if TYPE_CHECKING:
     from probes.chats.canaries import Form
     from probes.chats.messages import Chat
-    from probes.rules.base import Facts
-    from probes.rules.view import Look
+    from probes.rules.view import Facts, TemplateView
 
 MOST_SWITCHES = 3
 STAND_INS: dict[str, Any] = {"the string 'false'": "false", "the number 0": 0}
 
 
 def check(facts: Facts) -> list[Hit]:
-    look = facts.look
-    if look.loaded is None or facts.contract is None:
+    view = facts.view
+    if view.loaded is None or facts.contract is None:
         return []
     names = [one.name for one in facts.contract.variables if one.kind == "boolean"]
-    return [hit for name in names[:MOST_SWITCHES] for hit in _switch(look, look.loaded, name)]
+    return [hit for name in names[:MOST_SWITCHES] for hit in _switch(view, view.loaded, name)]
 
 
-def _switch(look: Look, path: str, name: str) -> list[Hit]:
+def _switch(view: TemplateView, path: str, name: str) -> list[Hit]:
     def text(value: Any) -> str | None:
-        return look.facts.renders.render(path, _with(look.form(path), {name: value})).text
+        return view.facts.renders.render(path, _with(view.form(path), {name: value})).text
 
     off, on = text(False), text(True)
-    absent = look.facts.renders.render(path, canaries.user_only(look.form(path))).text
+    absent = view.facts.renders.render(path, canaries.user_only(view.form(path))).text
     if off is None or on is None or off == on:
         return []
     wrong = [what for what, value in STAND_INS.items() if text(value) != off]
@@ -54,8 +54,8 @@ def _switch(look: Look, path: str, name: str) -> list[Hit]:
     message = (
         f"{name}: {' and '.join(wrong)} do{'es' if len(wrong) == 1 else ''} not count as false (default: {default})"
     )
-    asked = look.ask_path(path, _with(look.form(path), {name: "false"}), canaries.USER)
-    return [look.hit(message, [asked], severity="info", cause=f"switch {name}")]
+    asked = view.ask_path(path, _with(view.form(path), {name: "false"}), canaries.USER)
+    return [view.hit(message, [asked], severity="info", cause=f"switch {name}")]
 
 
 def _with(form: Form, variables: dict[str, Any]) -> Chat:

@@ -22,11 +22,12 @@ from jinjarun.errors import SandboxViolation, quote
 from jinjarun.syntax.nodes import Const, Filter, GetAttr, GetItem, Node
 from probes.chats.named import CHATS
 from probes.rendering.renders import LLAMA_RAW, PATHS, RAW
-from probes.rules.base import Hit, Rule
+from probes.rules.base import Rule
 from probes.rules.tree import nodes
+from probes.rules.view import Hit
 
 if TYPE_CHECKING:
-    from probes.rules.base import Facts
+    from probes.rules.view import Facts
 
 HOST = re.compile(
     r"__(?:class|base|bases|mro|subclasses|globals|builtins|import|init|dict|getattribute|code|func|self|module)__"

@@ -31,15 +31,16 @@ from probes.chats import canaries
 from probes.chats.messages import say
 from probes.rendering.renders import CLOCK
 from probes.report import FROZEN_NOW
-from probes.rules.base import Hit, Rule
+from probes.rules.base import Rule
 from probes.rules.tree import inside, nodes
+from probes.rules.view import Hit
 
 if TYPE_CHECKING:
     from probes.chats.canaries import Form
     from probes.chats.messages import Chat
     from probes.rendering.renders import Outcome
     from probes.report import Severity
-    from probes.rules.base import Facts
+    from probes.rules.view import Facts
 
 ANYWHERE = frozenset({"in", "not in", "find", "rfind", "index", "count"})
 """Operators and methods that look for a word anywhere in a text."""
@@ -82,8 +83,8 @@ class Conditions:
 
 
 def check(facts: Facts) -> list[Hit]:
-    look = facts.look
-    if look.bare is None:
+    view = facts.view
+    if view.bare is None:
         return []
     sought = conditions(facts.source)
     hits = chain(_words(facts, sought), _lengths(facts, sought), _dates(facts, sought))
@@ -165,13 +166,13 @@ def _lengths(facts: Facts, sought: Conditions) -> Iterator[Hit]:
 
 
 def _dates(facts: Facts, sought: Conditions) -> Iterator[Hit]:
-    look = facts.look
-    if sought.clock is None or look.bare is None:
+    view = facts.view
+    if sought.clock is None or view.bare is None:
         return
-    chat = canaries.user_only(look.form(look.bare))
-    usual = facts.renders.render(look.bare, chat)
+    chat = canaries.user_only(view.form(view.bare))
+    usual = facts.renders.render(view.bare, chat)
     for day in DAYS:
-        outcome = facts.renders.render(look.bare, chat, now=day)
+        outcome = facts.renders.render(view.bare, chat, now=day)
         extra = _extra(outcome, usual, f"{day:%A %a %B %b %p %Z}")
         if extra:
             yield _hit(facts, chat, extra, f"on {day:%Y-%m-%d}", sought.clock, now=day)
@@ -179,13 +180,13 @@ def _dates(facts: Facts, sought: Conditions) -> Iterator[Hit]:
 
 def _added(facts: Facts, text: str) -> tuple[Chat, str] | None:
     """The conversation in which `text` brought words of the template's own into the prompt, and these words."""
-    look = facts.look
-    assert look.bare is not None
-    spoken = look.form(look.bare)
-    for form, build in ((spoken, _spoken), (look.calling(look.bare) or spoken, _answered)):
+    view = facts.view
+    assert view.bare is not None
+    spoken = view.form(view.bare)
+    for form, build in ((spoken, _spoken), (view.calling(view.bare) or spoken, _answered)):
         chat = build(form, text)
-        usual = facts.renders.render(look.bare, build(form, None))
-        extra = _extra(facts.renders.render(look.bare, chat), usual, text)
+        usual = facts.renders.render(view.bare, build(form, None))
+        extra = _extra(facts.renders.render(view.bare, chat), usual, text)
         if extra:
             return chat, extra
     return None
@@ -232,14 +233,14 @@ def _hit(
     now: datetime | None = None,
     severity: Severity = "warning",
 ) -> Hit:
-    look = facts.look
-    assert look.bare is not None
-    text = facts.renders.render(look.bare, chat, now=now).text or ""
+    view = facts.view
+    assert view.bare is not None
+    text = facts.renders.render(view.bare, chat, now=now).text or ""
     at = max(0, text.lower().find(extra.partition(" ")[0]))
-    evidence = facts.book.cite(chat, look.bare, "text added", excerpt=text[max(0, at - 20) : at + 120], now=now)
+    evidence = facts.book.cite(chat, view.bare, "text added", excerpt=text[max(0, at - 20) : at + 120], now=now)
     return Hit(
         message=f"{when}, the template adds text of its own: {quote(extra)[:100]!r}",
-        engines=[path for path in look.paths if path.partition(":")[0] == look.bare.partition(":")[0]],
+        engines=[path for path in view.paths if path.partition(":")[0] == view.bare.partition(":")[0]],
         line=line,
         evidence=[evidence],
         cause="text on a condition",

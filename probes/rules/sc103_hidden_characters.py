@@ -20,10 +20,11 @@ import unicodedata
 from typing import TYPE_CHECKING
 
 from probes.rendering.renders import PATHS
-from probes.rules.base import Hit, Rule
+from probes.rules.base import Rule
+from probes.rules.view import Hit
 
 if TYPE_CHECKING:
-    from probes.rules.base import Facts
+    from probes.rules.view import Facts
 
 HIDDEN = re.compile(r"[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069]|(?<!\A)\ufeff")
 LATIN, OTHER = "A-Za-z", "\u0370-\u03ff\u0400-\u04ff"

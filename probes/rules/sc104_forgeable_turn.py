@@ -22,23 +22,23 @@ from jinjarun.errors import quote
 from probes.chapters.endings import markers_in
 from probes.chats import canaries
 from probes.chats.messages import say
-from probes.rules.base import Hit, Rule
+from probes.rules.base import Rule
+from probes.rules.view import Hit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from probes.chats.canaries import Form
     from probes.chats.messages import Chat
-    from probes.rules.base import Facts
-    from probes.rules.view import Asked
+    from probes.rules.view import Asked, Facts
 
 FORGED = "the stilt of 48221"
 
 
 def check(facts: Facts) -> list[Hit]:
-    look = facts.look
-    turns = look.shape.turns
-    if "user" not in turns or look.bare is None:
+    view = facts.view
+    turns = view.shape.turns
+    if "user" not in turns or view.bare is None:
         return []
     opening = turns["system"].open if "system" in turns else turns["user"].open
     text = f"{turns['user'].close}{opening}".strip()
@@ -60,9 +60,9 @@ def check(facts: Facts) -> list[Hit]:
         return chat
 
     asked: dict[str, Iterator[Asked]] = {
-        "a tool's result": look.asking_calls(as_result, forged),
-        "the name of a result": look.asking_calls(as_name, forged),
-        "a user's text": look.asking(as_user, forged),
+        "a tool's result": view.asking_calls(as_result, forged),
+        "the name of a result": view.asking_calls(as_name, forged),
+        "a user's text": view.asking(as_user, forged),
     }
     shown: list[Asked] = []
     open_to = []
@@ -79,7 +79,7 @@ def check(facts: Facts) -> list[Hit]:
         return []
     strangers = open_to != ["a user's text"]
     message = f"{quote(text)!r} in {', '.join(open_to)} stands in the prompt as it is, and begins a turn of the system"
-    return [look.hit(message, shown, severity="warning" if strangers else "info", cause="forgeable turn")]
+    return [view.hit(message, shown, severity="warning" if strangers else "info", cause="forgeable turn")]
 
 
 RULE = Rule(

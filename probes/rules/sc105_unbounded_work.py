@@ -22,12 +22,13 @@ from probes.chats import canaries
 from probes.chats.messages import say
 from probes.chats.named import CHATS
 from probes.rendering.renders import LLAMA_RAW, PATHS, RAW, dialect_of
-from probes.rules.base import Hit, Rule
+from probes.rules.base import Rule
+from probes.rules.view import Hit
 
 if TYPE_CHECKING:
     from probes.chats.canaries import Form
     from probes.chats.messages import Chat
-    from probes.rules.base import Facts
+    from probes.rules.view import Facts
 
 TURNS = (8, 16, 32)
 SQUARE = 3.4
@@ -61,15 +62,15 @@ def _limits(facts: Facts) -> list[Hit]:
 
 
 def _growth(facts: Facts) -> list[Hit]:
-    look = facts.look
-    if look.bare is None:
+    view = facts.view
+    if view.bare is None:
         return []
-    template = facts.renders.template(dialect_of(look.bare))
+    template = facts.renders.template(dialect_of(view.bare))
     if isinstance(template, JinjarunError):
         return []
     costs: list[int] = []
     for turns in reversed(TURNS):
-        chat = _long(look.form(look.bare), turns)
+        chat = _long(view.form(view.bare), turns)
         try:
             variables = chat.get("variables")
             costs.insert(0, template.render(chat["messages"], variables=variables, now=facts.renders.now).cost)
@@ -79,11 +80,11 @@ def _growth(facts: Facts) -> list[Hit]:
             return []
     if costs[2] - costs[1] < SQUARE * (costs[1] - costs[0]):
         return []
-    chat = _long(look.form(look.bare), TURNS[0])
+    chat = _long(view.form(view.bare), TURNS[0])
     said = ", ".join(f"{cost:,}" for cost in costs)
     message = f"the work grows with the square of the conversation: {said} steps for {', '.join(map(str, TURNS))} turns"
-    engines = [path for path in look.paths if dialect_of(path) == dialect_of(look.bare)]
-    cite = facts.book.cite(chat, look.bare, "slow", excerpt=said, conversation=f"{TURNS[0]} turns")
+    engines = [path for path in view.paths if dialect_of(path) == dialect_of(view.bare)]
+    cite = facts.book.cite(chat, view.bare, "slow", excerpt=said, conversation=f"{TURNS[0]} turns")
     return [Hit(message=message, engines=engines, evidence=[cite], severity="warning", cause="growth")]
 
 

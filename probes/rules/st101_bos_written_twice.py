@@ -19,31 +19,31 @@ from typing import TYPE_CHECKING
 
 from probes.chats import canaries
 from probes.rendering.renders import LLAMA_RAW, RAW, dialect_of
-from probes.rules.base import Hit, Rule
+from probes.rules.base import Rule
+from probes.rules.view import Hit
 
 if TYPE_CHECKING:
     from probes.chats.messages import Chat
-    from probes.rules.base import Facts
-    from probes.rules.view import Asked
+    from probes.rules.view import Asked, Facts
 
 BOS = "<bos-48261>"
 
 
 def check(facts: Facts) -> list[Hit]:
-    look = facts.look
-    bare = [path for path in (RAW, LLAMA_RAW) if path in look.paths]
+    view = facts.view
+    bare = [path for path in (RAW, LLAMA_RAW) if path in view.paths]
     if "bos_token" not in facts.source or not bare:
         return []
     for build in (canaries.user_only, canaries.system_user, canaries.tools_offered):
-        asked = [look.ask_path(path, _with_bos(build(look.form(path))), canaries.USER) for path in bare]
+        asked = [view.ask_path(path, _with_bos(build(view.form(path))), canaries.USER) for path in bare]
         twice = [one for one in asked if one.fate == "written" and _count(one) > 1]
         if twice:
-            engines = [path for one in twice for path in look.paths if dialect_of(path) == dialect_of(one.path)]
+            engines = [path for one in twice for path in view.paths if dialect_of(path) == dialect_of(one.path)]
             return [
                 Hit(
                     message=f"BOS is written {_count(twice[0])} times before the first message",
                     engines=engines,
-                    evidence=[look.cite(one) for one in twice],
+                    evidence=[view.cite(one) for one in twice],
                     cause="bos twice",
                 )
             ]

@@ -23,10 +23,11 @@ from typing import TYPE_CHECKING
 from jinjarun.errors import quote
 from probes.chapters.tokens import UndeclaredStop, undeclared_stops
 from probes.rendering.renders import APPLY, LLAMA_SERVER
-from probes.rules.base import Hit, Rule
+from probes.rules.base import Rule
+from probes.rules.view import Hit
 
 if TYPE_CHECKING:
-    from probes.rules.base import Facts
+    from probes.rules.view import Facts
 
 PATHS = {"transformers": APPLY, "vllm": "vllm:chat", "llama.cpp": LLAMA_SERVER}
 

@@ -23,11 +23,12 @@ from typing import TYPE_CHECKING
 from jinjarun.errors import quote
 from probes.chapters.tokens import UnknownMarker, unknown_markers
 from probes.rendering.renders import APPLY, LLAMA_SERVER
-from probes.rules.base import Hit, Rule
+from probes.rules.base import Rule
+from probes.rules.view import Hit
 
 if TYPE_CHECKING:
     from probes.report import Severity
-    from probes.rules.base import Facts
+    from probes.rules.view import Facts
 
 
 def check(facts: Facts) -> list[Hit]:

@@ -22,10 +22,11 @@ from typing import TYPE_CHECKING
 from probes.chapters.tokens import APPLIED, SERVER, SERVER_TEXT, TEXT_THEN_TOKENIZE, double_bos
 from probes.chats.named import conversation
 from probes.rendering.renders import LLAMA_RAW, RAW
-from probes.rules.base import Hit, Rule
+from probes.rules.base import Rule
+from probes.rules.view import Hit
 
 if TYPE_CHECKING:
-    from probes.rules.base import Facts
+    from probes.rules.view import Facts
 
 PATHS = {
     TEXT_THEN_TOKENIZE: "transformers:text-then-tokenize",

@@ -20,11 +20,12 @@ from typing import TYPE_CHECKING
 from jinjarun.errors import quote
 from probes.chapters.tokens import NullToken, null_tokens
 from probes.rendering.renders import APPLY, LLAMA_RAW, RAW
-from probes.rules.base import Hit, Rule
+from probes.rules.base import Rule
+from probes.rules.view import Hit
 
 if TYPE_CHECKING:
     from probes.report import Severity
-    from probes.rules.base import Facts
+    from probes.rules.view import Facts
 
 
 def check(facts: Facts) -> list[Hit]:

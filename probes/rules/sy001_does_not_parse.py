@@ -20,10 +20,11 @@ from typing import TYPE_CHECKING
 from jinjarun.errors import JinjarunError, TemplateSyntaxError, quote
 from jinjarun.sources.not_a_template import not_a_template
 from probes.rendering.renders import APPLY, LLAMA_RAW, LLAMA_SERVER, RAW
-from probes.rules.base import Hit, Rule
+from probes.rules.base import Rule
+from probes.rules.view import Hit
 
 if TYPE_CHECKING:
-    from probes.rules.base import Facts
+    from probes.rules.view import Facts
 
 ENGINES = {"transformers": [RAW, APPLY], "llama.cpp": [LLAMA_RAW, LLAMA_SERVER]}
 

@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING
 
 from jinjarun.sources.not_a_template import not_a_template
 from probes.rendering.renders import PATHS
-from probes.rules.base import Hit, Rule
+from probes.rules.base import Rule
+from probes.rules.view import Hit
 
 if TYPE_CHECKING:
-    from probes.rules.base import Facts
+    from probes.rules.view import Facts
 
 
 def check(facts: Facts) -> list[Hit]:

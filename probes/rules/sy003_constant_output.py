@@ -19,15 +19,16 @@ from jinjarun.sources.not_a_template import not_a_template
 from probes.chats import canaries
 from probes.chats.canaries import USUAL
 from probes.rendering.renders import LLAMA_RAW, PATHS, RAW
-from probes.rules.base import Hit, Rule
+from probes.rules.base import Rule
+from probes.rules.view import Hit
 
 if TYPE_CHECKING:
     from probes.chats.messages import Chat
-    from probes.rules.base import Facts
+    from probes.rules.view import Facts
 
 
 def check(facts: Facts) -> list[Hit]:
-    if not_a_template(facts.source) is not None or facts.look.paths:
+    if not_a_template(facts.source) is not None or facts.view.paths:
         return []
     bare = [path for path in (RAW, LLAMA_RAW) if facts.renders.loads(path) is None]
     if not bare or not all(_constant(facts, path) for path in bare):

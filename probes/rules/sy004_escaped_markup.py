@@ -21,11 +21,12 @@ from typing import TYPE_CHECKING
 from jinjarun.errors import quote
 from jinjarun.syntax.nodes import Const, Data
 from probes.rendering.renders import PATHS
-from probes.rules.base import Hit, Rule
+from probes.rules.base import Rule
 from probes.rules.tree import nodes
+from probes.rules.view import Hit
 
 if TYPE_CHECKING:
-    from probes.rules.base import Facts
+    from probes.rules.view import Facts
 
 ENTITY = re.compile(r"&(?:lt|#60|#x3c);/?[|\w][^\s&]{0,40}?&(?:gt|#62|#x3e);|&#39;|&#x27;", re.IGNORECASE)
 BREAK = re.compile(r"(?:[>\]|:]|\A)\\n(?=[<\[{]|\Z|\\n)")

@@ -20,11 +20,12 @@ from typing import TYPE_CHECKING
 from jinjarun.errors import quote
 from jinjarun.syntax.nodes import Data, Template
 from probes.chats import canaries
-from probes.rules.base import Hit, Rule
+from probes.rules.base import Rule
 from probes.rules.tree import tree_of
+from probes.rules.view import Hit
 
 if TYPE_CHECKING:
-    from probes.rules.base import Facts
+    from probes.rules.view import Facts
 
 
 def check(facts: Facts) -> list[Hit]:
@@ -35,11 +36,11 @@ def check(facts: Facts) -> list[Hit]:
     if not isinstance(last, Data) or not last.text.strip() or last.text.endswith("\n"):
         return []
     ending = last.text.rpartition("\n")[2]
-    asked = facts.look.ask(canaries.user_only, canaries.USER)
+    asked = facts.view.ask(canaries.user_only, canaries.USER)
     bad = [one for one in asked if ending.strip() and one.text.endswith(ending)]
     line = facts.source.count("\n")
     message = f"the prompt ends with {quote(ending)!r}; the line break behind it is the end of the file, and lost"
-    return [facts.look.hit(message, bad, severity="warning", line=line)] if bad else []
+    return [facts.view.hit(message, bad, severity="warning", line=line)] if bad else []
 
 
 RULE = Rule(

@@ -17,33 +17,32 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from probes.chats import canaries
-from probes.rules.base import Hit, Rule
-from probes.rules.view import Asked
+from probes.rules.base import Rule
+from probes.rules.view import Asked, Hit
 
 if TYPE_CHECKING:
-    from probes.rules.base import Facts
-    from probes.rules.view import Look
+    from probes.rules.view import Facts, TemplateView
 
 
 def check(facts: Facts) -> list[Hit]:
-    look = facts.look
+    view = facts.view
     ignored: list[Asked] | None = None
     for build, without, bare in (
         (canaries.tools_without_system, canaries.user_only, False),
         (canaries.tools_offered, canaries.system_user, False),
         (canaries.tools_offered, canaries.system_user, True),
     ):
-        asked = look.ask(build, canaries.TOOL, bare=bare)
-        plain = {one.path: one.text for one in look.ask(without, canaries.USER)}
+        asked = view.ask(build, canaries.TOOL, bare=bare)
+        plain = {one.path: one.text for one in view.ask(without, canaries.USER)}
         equal = [one for one in asked if one.outcome.ok and one.text == plain[one.path]]
         ignored = equal if ignored is None else [one for one in ignored if one.path in {e.path for e in equal}]
     if not ignored:
         return []
-    return [look.hit("the tools that are offered change nothing", ignored, _written(look), severity="warning")]
+    return [view.hit("the tools that are offered change nothing", ignored, _written(view), severity="warning")]
 
 
-def _written(look: Look) -> list[Asked]:
-    return [one for one in look.ask(canaries.tools_without_system, canaries.TOOL) if one.fate == "written"]
+def _written(view: TemplateView) -> list[Asked]:
+    return [one for one in view.ask(canaries.tools_without_system, canaries.TOOL) if one.fate == "written"]
 
 
 RULE = Rule(

@@ -20,18 +20,18 @@ from typing import TYPE_CHECKING
 
 from jinjarun.errors import quote
 from probes.chats import canaries
-from probes.rules.base import Hit, Rule
-from probes.rules.view import fates
+from probes.rules.base import Rule
+from probes.rules.view import Hit, fates
 
 if TYPE_CHECKING:
-    from probes.rules.base import Facts
+    from probes.rules.view import Facts
 
 FORMS = {"string": "a JSON string", "object": "an object"}
 
 
 def check(facts: Facts) -> list[Hit]:
-    look = facts.look
-    asked = {form: look.ask_calls(canaries.one_call, canaries.VALUE, arguments=form) for form in FORMS}
+    view = facts.view
+    asked = {form: view.ask_calls(canaries.one_call, canaries.VALUE, arguments=form) for form in FORMS}
     hits = []
     for form, other in (("string", "object"), ("object", "string")):
         failed = fates(asked[form], "raised")
@@ -42,7 +42,7 @@ def check(facts: Facts) -> list[Hit]:
             message = f"arguments as {FORMS[form]} fail: {error}; as {FORMS[other]} they work"
             good = fates(asked[form], "written")
             suggestion = f"send arguments as {FORMS[other]}, or let the template take both"
-            hit = look.hit(message, failed, good, severity="error", suggestion=suggestion, cause=f"arguments as {form}")
+            hit = view.hit(message, failed, good, severity="error", suggestion=suggestion, cause=f"arguments as {form}")
             hits.append(hit)
     return hits
 

@@ -18,20 +18,20 @@ from typing import TYPE_CHECKING
 
 from probes.chats import canaries
 from probes.rendering.outcomes import argument_style
-from probes.rules.base import Hit, Rule
+from probes.rules.base import Rule
+from probes.rules.view import Hit
 
 if TYPE_CHECKING:
-    from probes.rules.base import Facts
-    from probes.rules.view import Asked
+    from probes.rules.view import Asked, Facts
 
 
 def check(facts: Facts) -> list[Hit]:
-    look = facts.look
-    asked = [one for one in look.ask_calls(canaries.one_call, canaries.VALUE, arguments="string") if one.outcome.ok]
+    view = facts.view
+    asked = [one for one in view.ask_calls(canaries.one_call, canaries.VALUE, arguments="string") if one.outcome.ok]
     quoted = [one for one in asked if is_quoted(one)]
     good = [one for one in asked if one not in quoted and one.fate == "written"]
     message = "arguments that come as a JSON string are quoted once more"
-    return [look.hit(message, quoted, good, severity="error", cause="quoted arguments")] if quoted else []
+    return [view.hit(message, quoted, good, severity="error", cause="quoted arguments")] if quoted else []
 
 
 def is_quoted(asked: Asked) -> bool:

@@ -19,18 +19,18 @@ from typing import TYPE_CHECKING
 
 from probes.chats import canaries
 from probes.rendering.outcomes import argument_style
-from probes.rules.base import Hit, Rule
+from probes.rules.base import Rule
 from probes.rules.tl104_double_encoded_arguments import is_quoted
+from probes.rules.view import Hit
 
 if TYPE_CHECKING:
-    from probes.rules.base import Facts
-    from probes.rules.view import Asked
+    from probes.rules.view import Asked, Facts
 
 
 def check(facts: Facts) -> list[Hit]:
-    look = facts.look
-    strings = {one.path: one for one in look.ask_calls(canaries.one_call, canaries.VALUE, arguments="string")}
-    objects = look.ask_calls(canaries.one_call, canaries.VALUE, arguments="object")
+    view = facts.view
+    strings = {one.path: one for one in view.ask_calls(canaries.one_call, canaries.VALUE, arguments="string")}
+    objects = view.ask_calls(canaries.one_call, canaries.VALUE, arguments="object")
     pairs = [(one, strings[one.path]) for one in objects if one.fate == strings[one.path].fate == "written"]
     differing = [
         (one, other) for one, other in pairs if one.text != other.text and not is_quoted(other) and not is_quoted(one)
@@ -40,7 +40,7 @@ def check(facts: Facts) -> list[Hit]:
     native = "an object" if _style(differing[0][0]) != "repr" else "a JSON string"
     message = f"arguments as an object and as a JSON string give different text; {native} gives the native form"
     good = [one for one, other in pairs if one.text == other.text]
-    return [look.hit(message, [other for _, other in differing], good, severity="warning", cause="forms of arguments")]
+    return [view.hit(message, [other for _, other in differing], good, severity="warning", cause="forms of arguments")]
 
 
 def _style(asked: Asked) -> str:

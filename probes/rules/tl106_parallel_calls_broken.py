@@ -18,29 +18,29 @@ from typing import TYPE_CHECKING
 
 from jinjarun.errors import quote
 from probes.chats import canaries
-from probes.rules.base import Hit, Rule
-from probes.rules.view import fates
+from probes.rules.base import Rule
+from probes.rules.view import Hit, fates
 
 if TYPE_CHECKING:
-    from probes.rules.base import Facts
+    from probes.rules.view import Facts
 
 
 def check(facts: Facts) -> list[Hit]:
-    look = facts.look
-    alone = {one.path for one in fates(look.ask_calls(canaries.one_call, canaries.VALUE), "written")}
-    asked = look.ask_calls(canaries.parallel_calls, canaries.VALUE, canaries.SECOND_VALUE)
+    view = facts.view
+    alone = {one.path for one in fates(view.ask_calls(canaries.one_call, canaries.VALUE), "written")}
+    asked = view.ask_calls(canaries.parallel_calls, canaries.VALUE, canaries.SECOND_VALUE)
     asked = [one for one in asked if one.path in alone]
     good = fates(asked, "written")
     if lost := fates(asked, "lost"):
-        return [look.hit("of two calls only one is written", lost, good, severity="error", cause="parallel calls")]
+        return [view.hit("of two calls only one is written", lost, good, severity="error", cause="parallel calls")]
     if failed := fates(asked, "raised"):
         message = f"two calls in one turn fail: {quote(failed[0].error)[:120]}"
-        return [look.hit(message, failed, good, severity="error", cause="parallel calls")]
+        return [view.hit(message, failed, good, severity="error", cause="parallel calls")]
     glued = [one for one in good if _run_together(one.text)]
     if glued:
         good = [one for one in good if one not in glued]
         message = "two calls are written with nothing between them"
-        return [look.hit(message, glued, good, severity="error", cause="parallel calls")]
+        return [view.hit(message, glued, good, severity="error", cause="parallel calls")]
     return []
 
 

@@ -18,24 +18,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from probes.chats import canaries
-from probes.rules.base import Hit, Rule
+from probes.rules.base import Rule
+from probes.rules.view import Hit
 
 if TYPE_CHECKING:
-    from probes.rules.base import Facts
+    from probes.rules.view import Facts
 
 
 def check(facts: Facts) -> list[Hit]:
-    look = facts.look
-    asked = look.ask_calls(canaries.one_call, canaries.VALUE)
-    missing = [one for one in asked if one.fate == "written" and not look.observers[one.path].writes_name]
+    view = facts.view
+    asked = view.ask_calls(canaries.one_call, canaries.VALUE)
+    missing = [one for one in asked if one.fate == "written" and not view.observers[one.path].writes_name]
     if not missing:
         return []
     good = [one for one in asked if one.fate == "written" and one not in missing]
     if all(canaries.ID in one.text for one in missing):
         message = "the name of the function stands in a call only if its id holds it"
-        return [look.hit(message, missing, good, severity="warning", cause="name of calls")]
+        return [view.hit(message, missing, good, severity="warning", cause="name of calls")]
     message = "the name of the function does not appear in a call"
-    return [look.hit(message, missing, good, severity="error", cause="name of calls")]
+    return [view.hit(message, missing, good, severity="error", cause="name of calls")]
 
 
 RULE = Rule(

@@ -20,44 +20,44 @@ from typing import TYPE_CHECKING
 
 from probes.chats import canaries
 from probes.chats.messages import say
-from probes.rules.base import Hit, Rule
+from probes.rules.base import Rule
+from probes.rules.view import Hit
 
 if TYPE_CHECKING:
     from probes.report import Shape
-    from probes.rules.base import Facts
-    from probes.rules.view import Asked, Look
+    from probes.rules.view import Asked, Facts, TemplateView
 
 
 def check(facts: Facts) -> list[Hit]:
-    look = facts.look
-    found = look.shape
+    view = facts.view
+    found = view.shape
     end = (found.end_of_turn.text or "").strip()
     opener = found.turns["assistant"].open.strip() if "assistant" in found.turns else ""
     if not end or not opener or found.generation_prompt is None or not found.generation_prompt.text.strip():
         return []
     header = opener.split("\n", maxsplit=1)[0]
-    empty, text = (_written(look, beside) for beside in ("empty", "text"))
+    empty, text = (_written(view, beside) for beside in ("empty", "text"))
     for asked, what in ((empty, "a call"), (text, "a call with text beside it")):
         twice = [one for one in asked if _between(one).count(end) > 1 and header not in _between(one)]
         if twice:
             good = [one for one in asked if one not in twice]
             message = f"after {what} {end!r} stands twice, with no turn between"
-            return [look.hit(message, twice, good, severity="error", cause="end of call turn")]
+            return [view.hit(message, twice, good, severity="error", cause="end of call turn")]
     silent = [one for one in (*empty, *text) if not _opened(one, found, header)]
     closed = [one for one in silent if _is_closed(one, end, header)]
     left_open = {one.path for one in silent if one not in closed}
-    outside = [one for one in closed if one.path in left_open or _answer_has_header(look, one, header)]
+    outside = [one for one in closed if one.path in left_open or _answer_has_header(view, one, header)]
     if not outside:
         return []
     message = "after a call and its result the turn is closed, and the generation prompt opens none"
     paths = {one.path for one in outside}
     good = [one for one in (*empty, *text) if one.path not in paths]
     first = {one.path: one for one in reversed(outside)}
-    return [look.hit(message, list(first.values()), good, severity="error", cause="turn after tools")]
+    return [view.hit(message, list(first.values()), good, severity="error", cause="turn after tools")]
 
 
-def _written(look: Look, beside: str) -> list[Asked]:
-    return [one for one in look.ask_named(beside=beside) if one.fate == "written" and canaries.RESULT in one.text]
+def _written(view: TemplateView, beside: str) -> list[Asked]:
+    return [one for one in view.ask_named(beside=beside) if one.fate == "written" and canaries.RESULT in one.text]
 
 
 def _between(asked: Asked) -> str:
@@ -78,11 +78,11 @@ def _is_closed(asked: Asked, end: str, header: str) -> bool:
     return end in between and header not in between.rpartition(end)[2]
 
 
-def _answer_has_header(look: Look, asked: Asked, header: str) -> bool:
+def _answer_has_header(view: TemplateView, asked: Asked, header: str) -> bool:
     """Whether an answer in the history has the header between the result and itself: then the prompt misses it. Some
     formats never have one there, and a model was trained so."""
     messages = [*asked.chat["messages"], say("assistant", canaries.ANSWER), say("user", canaries.SECOND_USER)]
-    text = look.facts.renders.render(asked.path, {**asked.chat, "messages": messages}).text or ""
+    text = view.facts.renders.render(asked.path, {**asked.chat, "messages": messages}).text or ""
     result, answer = text.rfind(canaries.RESULT), text.rfind(canaries.ANSWER)
     return 0 <= result < answer and header in text[result:answer]
 

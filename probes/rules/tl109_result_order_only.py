@@ -17,21 +17,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from probes.chats import canaries
-from probes.rules.base import Hit, Rule
+from probes.rules.base import Rule
+from probes.rules.view import Hit
 
 if TYPE_CHECKING:
-    from probes.rules.base import Facts
+    from probes.rules.view import Facts
 
 TOLD = (canaries.ID, canaries.SECOND_ID, canaries.RESULT_NAME, canaries.SECOND_RESULT_NAME)
 
 
 def check(facts: Facts) -> list[Hit]:
-    look = facts.look
+    view = facts.view
     wanted = (canaries.SECOND_VALUE, canaries.RESULT, canaries.SECOND_RESULT)
-    asked = [one for one in look.ask_calls(canaries.parallel_calls, *wanted) if one.fate == "written"]
+    asked = [one for one in view.ask_calls(canaries.parallel_calls, *wanted) if one.fate == "written"]
     bare = [one for one in asked if not any(text in one.text for text in TOLD)]
     message = "neither ids nor names of results are written: results must come in the order of the calls"
-    return [look.hit(message, bare, severity="info")] if bare else []
+    return [view.hit(message, bare, severity="info")] if bare else []
 
 
 RULE = Rule(

@@ -19,20 +19,19 @@ from typing import TYPE_CHECKING
 
 from jinjarun.errors import quote
 from probes.chats import canaries
-from probes.rules.base import Hit, Rule
-from probes.rules.view import fates
+from probes.rules.base import Rule
+from probes.rules.view import Hit, fates
 
 if TYPE_CHECKING:
     from probes.chats.canaries import Form
     from probes.chats.messages import Chat
-    from probes.rules.base import Facts
-    from probes.rules.view import Asked
+    from probes.rules.view import Asked, Facts
 
 
 def check(facts: Facts) -> list[Hit]:
-    look = facts.look
-    offered = {one.path: one for one in look.ask_calls(canaries.one_call, canaries.VALUE)}
-    asked = [one for one in look.ask_calls(_without_tools, canaries.VALUE) if offered[one.path].fate == "written"]
+    view = facts.view
+    offered = {one.path: one for one in view.ask_calls(canaries.one_call, canaries.VALUE)}
+    asked = [one for one in view.ask_calls(_without_tools, canaries.VALUE) if offered[one.path].fate == "written"]
     failed = fates(asked, "raised")
     lost = fates(asked, "lost")
     changed = [one for one in fates(asked, "written") if _history(one) != _history(offered[one.path])]
@@ -41,7 +40,7 @@ def check(facts: Facts) -> list[Hit]:
         return []
     what = f"fail: {quote(failed[0].error)[:120]}" if failed else "are left out" if lost else "are written otherwise"
     good = [one for one in fates(asked, "written") if one not in changed]
-    return [look.hit(f"without tools calls in the history {what}", bad, good, severity="warning", cause="no tools")]
+    return [view.hit(f"without tools calls in the history {what}", bad, good, severity="warning", cause="no tools")]
 
 
 def _without_tools(form: Form) -> Chat:

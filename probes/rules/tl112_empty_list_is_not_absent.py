@@ -19,20 +19,21 @@ from typing import TYPE_CHECKING
 from jinjarun.errors import quote
 from probes.chats import canaries
 from probes.chats.messages import say
-from probes.rules.base import Hit, Rule
+from probes.rules.base import Rule
+from probes.rules.view import Hit
 
 if TYPE_CHECKING:
     from probes.chats.canaries import Form
     from probes.chats.messages import Chat
-    from probes.rules.base import Facts
+    from probes.rules.view import Facts
 
 
 def check(facts: Facts) -> list[Hit]:
-    look = facts.look
+    view = facts.view
     hits = []
     for name, empty, absent in (("tools", _no_tools, canaries.user_only), ("tool_calls", _no_calls, _answered)):
-        plain = {one.path: one for one in look.ask(absent, canaries.USER)}
-        asked = [one for one in look.ask(empty, canaries.USER) if plain[one.path].outcome.ok]
+        plain = {one.path: one for one in view.ask(absent, canaries.USER)}
+        asked = [one for one in view.ask(empty, canaries.USER) if plain[one.path].outcome.ok]
         differing = [one for one in asked if one.text != plain[one.path].text and one.fate != "limit"]
         if not differing:
             continue
@@ -41,7 +42,7 @@ def check(facts: Facts) -> list[Hit]:
         if not differing[0].outcome.ok:
             what = f"fails: {quote(differing[0].error)[:100]}"
         message = f"an empty list of {name} {what}"
-        hits.append(look.hit(message, differing, good, severity="warning", cause=f"empty {name}"))
+        hits.append(view.hit(message, differing, good, severity="warning", cause=f"empty {name}"))
     return hits
 
 

@@ -21,15 +21,14 @@ from typing import TYPE_CHECKING, Any
 from jinjarun.errors import quote
 from probes.chats import canaries
 from probes.chats.messages import say
-from probes.rules.base import Hit, Rule
-from probes.rules.view import fates
+from probes.rules.base import Rule
+from probes.rules.view import Hit, fates
 
 if TYPE_CHECKING:
     from probes.chats.canaries import Form
     from probes.chats.messages import Chat, Tool
     from probes.rendering.input_form import PathObserver
-    from probes.rules.base import Facts
-    from probes.rules.view import Look
+    from probes.rules.view import Facts, TemplateView
 
 FORMS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "enum": ({"type": "string", "enum": ["teal_48241", "smew_48242"]}, ("teal_48241", "smew_48242")),
@@ -66,45 +65,47 @@ def asks(on: PathObserver) -> list[Chat]:
 
 
 def check(facts: Facts) -> list[Hit]:
-    look = facts.look
-    troubled = _together(look)
+    view = facts.view
+    troubled = _together(view)
     if not troubled:
         return []
-    plain = look.ask(lambda form: offering(form, {"type": "string"}), "perch_48247")
+    plain = view.ask(lambda form: offering(form, {"type": "string"}), "perch_48247")
     known = {one.path for one in plain if one.fate == "written"}
     if not troubled & known:
         return []
     lost: list[Hit] = []
     failed: list[Hit] = []
     for name, (schema, wanted) in FORMS.items():
-        hit = _asked(look, name, schema, wanted, known)
+        hit = _asked(view, name, schema, wanted, known)
         if hit is not None:
             (failed if "fails" in hit.message else lost).append(hit)
     return [*failed[:1], *lost[:1]]
 
 
-def _together(look: Look) -> set[str]:
+def _together(view: TemplateView) -> set[str]:
     """The paths on which a tool with a parameter of each form fails or loses something. Asked first, to save others."""
     wanted = [text for _, texts in FORMS.values() for text in texts]
     schemas = [schema for schema, _ in FORMS.values()]
-    asked = look.ask(lambda form: offering(form, *schemas), *wanted)
+    asked = view.ask(lambda form: offering(form, *schemas), *wanted)
     return {one.path for one in asked if one.fate != "written" or REPR.search(one.text)}
 
 
-def _asked(look: Look, name: str, schema: dict[str, Any], wanted: tuple[str, ...], known: set[str]) -> Hit | None:
-    asked = look.ask(lambda form: offering(form, schema), *wanted)
+def _asked(
+    view: TemplateView, name: str, schema: dict[str, Any], wanted: tuple[str, ...], known: set[str]
+) -> Hit | None:
+    asked = view.ask(lambda form: offering(form, schema), *wanted)
     asked = [one for one in asked if one.path in known]
     good = fates(asked, "written")
     if failed := fates(asked, "raised"):
         message = f"a tool with {name} in its parameters fails: {quote(failed[0].error)[:100]}"
-        return look.hit(message, failed, good, severity="warning", cause="schemas that fail")
+        return view.hit(message, failed, good, severity="warning", cause="schemas that fail")
     if lost := fates(asked, "lost"):
         message = f"of a parameter with {name} some names or values are not written"
-        return look.hit(message, lost, good, severity="warning", cause="schemas that are lost")
+        return view.hit(message, lost, good, severity="warning", cause="schemas that are lost")
     if printed := [one for one in good if REPR.search(one.text)]:
         good = [one for one in good if one not in printed]
         message = f"{name} of a parameter is written as Python does"
-        return look.hit(message, printed, good, severity="warning", cause="schemas that are lost")
+        return view.hit(message, printed, good, severity="warning", cause="schemas that are lost")
     return None
 
 

@@ -17,20 +17,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from probes.chats import canaries
-from probes.rules.base import Hit, Rule
-from probes.rules.view import fates
+from probes.rules.base import Rule
+from probes.rules.view import Hit, fates
 
 if TYPE_CHECKING:
-    from probes.rules.base import Facts
+    from probes.rules.view import Facts
 
 
 def check(facts: Facts) -> list[Hit]:
-    look = facts.look
-    asked = look.ask_calls(canaries.one_call, canaries.TEXT, canaries.VALUE, beside="text")
+    view = facts.view
+    asked = view.ask_calls(canaries.one_call, canaries.TEXT, canaries.VALUE, beside="text")
     lost = [one for one in fates(asked, "lost") if canaries.VALUE in one.text]
     message = "text beside a call leaves no trace and no error"
     good = fates(asked, "written")
-    return [look.hit(message, lost, good, severity="error", cause="text beside calls")] if lost else []
+    return [view.hit(message, lost, good, severity="error", cause="text beside calls")] if lost else []
 
 
 RULE = Rule(

@@ -20,25 +20,26 @@ from typing import TYPE_CHECKING
 from probes.chapters.endings import markers_in
 from probes.chats import canaries
 from probes.rendering.renders import LLAMA_SERVER
-from probes.rules.base import Hit, Rule
+from probes.rules.base import Rule
+from probes.rules.view import Hit
 
 if TYPE_CHECKING:
     from probes.chats.canaries import Form
     from probes.chats.messages import Chat
     from probes.report import Severity
-    from probes.rules.base import Facts
+    from probes.rules.view import Facts
 
 
 def check(facts: Facts) -> list[Hit]:
-    look = facts.look
-    without = {one.path: one.text for one in look.ask(_without, canaries.USER)}
-    asked = [one for one in look.ask(canaries.user_only, canaries.USER) if one.fate == "written"]
+    view = facts.view
+    without = {one.path: one.text for one in view.ask(_without, canaries.USER)}
+    asked = [one for one in view.ask(canaries.user_only, canaries.USER) if one.fate == "written"]
     asked = [one for one in asked if one.path != LLAMA_SERVER]  # which sets it whatever the client says
     equal = [one for one in asked if one.text == without.get(one.path)]
     if not equal:
         return []
     good = [one for one in asked if one not in equal]
-    header = look.shape.turns["assistant"].open if "assistant" in look.shape.turns else ""
+    header = view.shape.turns["assistant"].open if "assistant" in view.shape.turns else ""
     severity: Severity = "info"
     message = "add_generation_prompt changes nothing; the model's turns have no header"
     if list(markers_in(header)) or header.strip():
@@ -46,7 +47,7 @@ def check(facts: Facts) -> list[Hit]:
         always = equal[0].text.rstrip().endswith(header.strip())
         what = "the header of the model's turn is always there" if always else "the model's turn is not opened"
         message = f"add_generation_prompt changes nothing: {what}"
-    return [look.hit(message, equal, good, severity=severity, cause="generation prompt")]
+    return [view.hit(message, equal, good, severity=severity, cause="generation prompt")]
 
 
 def _without(form: Form) -> Chat:

@@ -23,15 +23,14 @@ from probes.chapters.endings import markers_in
 from probes.chats import canaries
 from probes.chats.messages import say
 from probes.rendering.renders import RAW
-from probes.rules.base import Hit, Rule
-from probes.rules.view import Asked
+from probes.rules.base import Rule
+from probes.rules.view import Asked, Hit
 
 if TYPE_CHECKING:
     from jinjarun.template import Rendered
     from probes.chats.canaries import Form
     from probes.chats.messages import Chat
-    from probes.rules.base import Facts
-    from probes.rules.view import Look
+    from probes.rules.view import Facts, TemplateView
 
 TAG = re.compile(r"\{%[-+]?\s*generation\b")
 EOS = "{{ eos_token }}"
@@ -40,11 +39,11 @@ LAST = "The last word has the sora of 48271."
 
 
 def check(facts: Facts) -> list[Hit]:
-    look = facts.look
+    view = facts.view
     tag = TAG.search(facts.source)
-    if tag is None or RAW not in look.paths:
+    if tag is None or RAW not in view.paths:
         return []
-    chat = _chat(look.form(RAW))
+    chat = _chat(view.form(RAW))
     rendered = _rendered(facts, chat)
     if rendered is None or canaries.ANSWER not in rendered.text or LAST not in rendered.text:
         return []
@@ -53,7 +52,7 @@ def check(facts: Facts) -> list[Hit]:
     faults = []
     if canaries.ANSWER not in whole or LAST not in whole:
         faults.append("only part of the answers is covered" if covered else "no answer is covered")
-    elif (end := _left_out(rendered, _closers(look))) is not None:
+    elif (end := _left_out(rendered, _closers(view))) is not None:
         faults.append(f"{end!r}, which ends the turn, is left out")
     if canaries.USER in whole or canaries.SECOND_USER in whole:
         faults.append("text of the user is covered")
@@ -67,7 +66,7 @@ def check(facts: Facts) -> list[Hit]:
             message=message,
             engines=[RAW, "transformers:apply_chat_template"],
             line=line,
-            evidence=[look.cite(asked)],
+            evidence=[view.cite(asked)],
             cause="generation mask",
         )
     ]
@@ -78,11 +77,11 @@ def _chat(form: Form) -> Chat:
     return form.chat([*turns, say("assistant", LAST)], add_generation_prompt=False)
 
 
-def _closers(look: Look) -> set[str]:
+def _closers(view: TemplateView) -> set[str]:
     """Markers that end a turn of the assistant, as the shape has them."""
-    turn = look.shape.turns.get("assistant")
-    eos = look.facts.renders.eos_token or EOS
-    texts = [look.shape.end_of_turn.text or "", "" if turn is None else turn.close]
+    turn = view.shape.turns.get("assistant")
+    eos = view.facts.renders.eos_token or EOS
+    texts = [view.shape.end_of_turn.text or "", "" if turn is None else turn.close]
     return {marker.text for text in texts for marker in markers_in(text.replace(eos, EOS), frozenset({EOS}))}
 
 

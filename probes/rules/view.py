@@ -1,4 +1,5 @@
-"""How a rule asks: on every path, in the form that the template takes there, and what a defect on some paths means.
+"""What a rule sees and says. It asks on every path, in the form that the template takes there, and tells what a
+defect on some paths means.
 
 Everything is asked with the canaries of the probe, so that a rule mostly sees renders that a chapter has made before.
 """
@@ -6,7 +7,7 @@ Everything is asked with the canaries of the probe, so that a rule mostly sees r
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -16,17 +17,64 @@ from probes.chats import canaries
 from probes.rendering.input_form import BARE, observer
 from probes.rendering.outcomes import Fate, fate_of, show
 from probes.rendering.renders import LLAMA_RAW, PATHS, RAW
-from probes.rules.base import Facts, Hit
 
 if TYPE_CHECKING:
+    from jinjarun.sources import Source, TokenData
     from probes.chats.canaries import Form
     from probes.chats.messages import Chat
-    from probes.rendering.renders import Outcome
-    from probes.report import Severity, Shape
+    from probes.rendering.renders import EvidenceBook, Outcome, Renders
+    from probes.report import Contract, EngineStatus, Observation, Prefix, Severity, Shape, Stop, TokensChapter
 
 SOMETHING = (canaries.USER, canaries.SYSTEM, canaries.TOOL, canaries.PARAMETER, canaries.VALUE, canaries.RESULT)
 """Of a conversation with calls, what a template may write."""
 EVIDENCE_SHOWN = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One place where a rule found its defect.
+
+    `engines` are the paths on which it was seen, `not_on` those on which a request path repairs it; then the severity
+    drops by one step. `severity` overrides the rule's own. `cause` names what the defect stems from: hits of several
+    rules with one cause become one finding, the others stand under its `also`.
+    """
+
+    message: str
+    engines: list[str]
+    not_on: list[str] = field(default_factory=list)
+    line: int | None = None
+    column: int | None = None
+    evidence: list[str] = field(default_factory=list)
+    severity: Severity | None = None
+    suggestion: str | None = None
+    cause: str | None = None
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The chapters so far. A chapter is None where the template does not load or the probe did not get that far.
+
+    `files` is what the template was taken from, `upstream` the template of the model that it should equal.
+    """
+
+    source: str
+    renders: Renders
+    book: EvidenceBook
+    engines: list[EngineStatus]
+    observed: dict[str, Observation]
+    contract: Contract | None
+    shape: Shape | None
+    stop: Stop | None
+    tokens_chapter: TokensChapter | None
+    prefix: Prefix | None
+    tokens: TokenData | None = None
+    files: Source | None = None
+    upstream: str | None = None
+
+    @cached_property
+    def view(self) -> TemplateView:
+        """The template as rules ask it, path by path."""
+        return TemplateView(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +110,7 @@ class Asked:
         return None if self.outcome.error is None else self.outcome.error.line
 
 
-class Look:
+class TemplateView:
     """One template under the eyes of the rules."""
 
     def __init__(self, facts: Facts) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from probes import cli
+from probes.commands import program
 from tests.probes.conftest import Run
 
 SYSTEM_USER = (
@@ -210,7 +211,7 @@ def test_a_bug_of_ours_is_one_message(run: Run, monkeypatch: pytest.MonkeyPatch)
     assert "Traceback" not in errors
 
 
-@pytest.mark.parametrize("command", [None, *cli.COMMANDS])
+@pytest.mark.parametrize("command", [None, *program.COMMANDS])
 def test_help_fits_80_columns(run: Run, monkeypatch: pytest.MonkeyPatch, command: str | None) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     code, text, _ = run(*([command] if command else []), "--help")

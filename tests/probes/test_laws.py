@@ -126,7 +126,7 @@ def test_lines_are_found_for_what_is_shown() -> None:
 def test_most_renders_of_an_example_go_without_spans(monkeypatch: pytest.MonkeyPatch) -> None:
     """The whole conversation needs the places of its texts; the shorter requests only where texts part."""
     made: list[bool] = []
-    usual = Template.render
+    usual = Template.render_context
 
     def render(self: Template, *args: Any, spans: bool = False, **options: Any) -> Rendered:
         made.append(spans)
@@ -136,7 +136,7 @@ def test_most_renders_of_an_example_go_without_spans(monkeypatch: pytest.MonkeyP
     turn = [said("user", "Look."), calls("a"), result("a"), said("assistant", "There.")]
     for law in LAWS.values():  # so that all is measured that is measured once a template
         list(law.check(Case(subject, {"messages": turn, "tools": [TOOL]})))  # type: ignore[typeddict-item]
-    monkeypatch.setattr(Template, "render", render)
+    monkeypatch.setattr(Template, "render_context", render)
     case = Case(subject, {"messages": [*turn * 4, said("user", "Thanks.")], "tools": [TOOL]})  # type: ignore[typeddict-item]
     for law in LAWS.values():
         if not law.heavy:

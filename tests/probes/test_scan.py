@@ -28,7 +28,7 @@ import pytest
 
 import probes
 from jinjarun.errors import InputError, WorkerError
-from probes import cli
+from probes.commands import program
 from probes.commands import scan as command
 from probes.reporters.jsonl import read
 from probes.results.rows import Row, summarise
@@ -605,7 +605,7 @@ def folder(tmp_path: Path) -> Path:
 def test_the_command(run: Run, folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "rows.jsonl"
     code, printed, said = run(folder, "--depth", "quick", "--jobs", "1", "--out", out)
-    assert (code, printed) == (cli.CLEAN, "")
+    assert (code, printed) == (program.CLEAN, "")
     assert said == f"{out}: 3 files, 2 distinct templates, 0 families, 1 without a template\n"
     with open(out, "rb") as file:
         assert [row.status for row in read(file)] == ["probed", "probed", "no_template"]
@@ -616,11 +616,11 @@ def test_the_command(run: Run, folder: Path, tmp_path: Path) -> None:
 
 def test_exit_codes(run: Run, folder: Path, tmp_path: Path) -> None:
     full = ["--jobs", "1", "--cache", str(tmp_path / "cache")]
-    assert run(folder, *full)[0] == cli.FINDING, "b.jinja does not parse"
-    assert run(folder, *full, "--fail-on", "never")[0] == cli.CLEAN
+    assert run(folder, *full)[0] == program.FINDING, "b.jinja does not parse"
+    assert run(folder, *full, "--fail-on", "never")[0] == program.CLEAN
     write(folder, {"x.jinja": b"\xff"})
-    assert run(folder / "x.jinja", *full)[0] == cli.FINDING
-    assert run(folder / "c", *full)[0] == cli.CLEAN
+    assert run(folder / "x.jinja", *full)[0] == program.FINDING
+    assert run(folder / "c", *full)[0] == program.CLEAN
 
 
 @pytest.mark.parametrize(
@@ -637,7 +637,7 @@ def test_exit_codes(run: Run, folder: Path, tmp_path: Path) -> None:
 )
 def test_wrong_usage(run: Run, folder: Path, arguments: list[str], message: str) -> None:
     code, _, said = run(folder, "--depth", "quick", *arguments)
-    assert code == cli.UNUSABLE
+    assert code == program.UNUSABLE
     assert message in said
     assert len(said.splitlines()) == 1
 
@@ -673,7 +673,7 @@ def test_a_killed_scan_is_resumed(many: Path, tmp_path: Path, run: Run) -> None:
     with open(out, "ab") as file:
         file.write(b'{"id": "half a li')
     code, _, said = run(many, "--jobs", "2", "--out", out, "--resume", "--fail-on", "never")
-    assert code == cli.CLEAN, said
+    assert code == program.CLEAN, said
     with open(out, "rb") as file:
         rows = list(read(file))
     assert [os.path.basename(row.id) for row in rows] == [f"{number:03}.jinja" for number in range(60)]
@@ -691,7 +691,7 @@ def test_ctrl_c_keeps_what_is_done(many: Path, tmp_path: Path, ending: str) -> N
         time.sleep(0.05)
     scan.send_signal(signal.SIGINT)
     _, said = scan.communicate(timeout=60)
-    assert scan.returncode == cli.INTERRUPTED
+    assert scan.returncode == program.INTERRUPTED
     assert said == b"jinjarun: stopped; what is done is kept\n"
     text = out.read_text()
     rows = [json.loads(line) for line in text.splitlines()] if ending == "jsonl" else json.loads(text)["rows"]
@@ -726,7 +726,7 @@ def test_a_full_disk_leaves_whole_rows(tmp_path: Path, many: Path) -> None:
         cwd=ROOT,
         check=False,
     )
-    assert scan.returncode == cli.UNUSABLE
+    assert scan.returncode == program.UNUSABLE
     assert scan.stderr.startswith(b"jinjarun: cannot write: ")
     assert str(out).encode() in scan.stderr
     lines = out.read_bytes().splitlines(keepends=True)
@@ -858,9 +858,9 @@ def test_a_scheduler_that_dies_ends_the_scan(many: Path, tmp_path: Path, run: Ru
     assert said.count(b"\n") == 1
     done = out.read_bytes().count(b"\n")
     assert 5 <= done < 60
-    assert run(many, "--depth", "quick", "--out", whole)[0] == cli.CLEAN
+    assert run(many, "--depth", "quick", "--out", whole)[0] == program.CLEAN
     assert whole.read_bytes().startswith(out.read_bytes())
-    assert run(many, "--depth", "quick", "--out", out, "--resume")[0] == cli.CLEAN
+    assert run(many, "--depth", "quick", "--out", out, "--resume")[0] == program.CLEAN
     assert whole.read_bytes() == out.read_bytes()
 
 

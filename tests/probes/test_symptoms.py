@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from probes import cli
 from probes.chapters.stop import EOG_TEXTS
+from probes.commands import program
 from probes.report import ProbeReport, Stop, TokensChapter
 from probes.rules import rules
 
@@ -16,7 +16,7 @@ TEXT = (Path(__file__).parents[2] / "docs" / "symptoms.md").read_text(encoding="
 
 
 def test_commands_exist() -> None:
-    assert set(re.findall(r"`jinjarun ([a-z]+)", TEXT)) <= set(cli.COMMANDS)
+    assert set(re.findall(r"`jinjarun ([a-z]+)", TEXT)) <= set(program.COMMANDS)
 
 
 def test_rules_exist() -> None:

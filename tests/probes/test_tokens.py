@@ -26,11 +26,11 @@ from probes.chapters.tokens import (
 from probes.prober import probe
 from probes.rendering.renders import EvidenceBook, Renders
 from probes.report import TokensChapter
-from probes.rules.base import Facts, Hit
 from probes.rules.st201_stop_token_not_declared import RULE as ST201
 from probes.rules.st202_marker_not_in_vocabulary import RULE as ST202
 from probes.rules.st203_double_bos import RULE as ST203
 from probes.rules.st204_null_special_token import RULE as ST204
+from probes.rules.view import Facts, Hit
 from tests.probes.token_files import CHATML, INST, SPECIAL, gguf_file, model_folder, opened, rendering
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ import pytest
 
 from jinjarun.isolation import walls_here
 from probes import cli, launch
-from probes.commands import COMMANDS, walled
+from probes.commands import COMMANDS, program, walled
 from tests.sources.support import write
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no workers")
@@ -234,7 +234,7 @@ def test_a_server_s_address_opens_its_port_alone(tmp_path: Path) -> None:
 
 def test_a_deadline(tmp_path: Path) -> None:
     done = jinjarun("fuzz", "family:chatml", "--max-examples", "1000000", "--database", "none", "--timeout", "0.2")
-    assert done.returncode == cli.FINDING
+    assert done.returncode == program.FINDING
     assert done.stdout == ""
     assert done.stderr.startswith("jinjarun: worker error: no answer within 0.2 s, which is what --timeout allows")
     assert done.stderr.count("\n") == 1
@@ -246,7 +246,7 @@ def test_memory(tmp_path: Path) -> None:
     texts = [{"role": "user", "content": "x" * 3_000_000}] * 5
     (tmp_path / "chat.json").write_text(json.dumps(texts))
     done = jinjarun("render", "family:flat", "--messages", tmp_path / "chat.json", "--memory", "10")
-    assert done.returncode == cli.FINDING
+    assert done.returncode == program.FINDING
     assert done.stdout == ""
     assert "--memory" in done.stderr
     assert "Traceback" not in done.stderr
@@ -275,7 +275,7 @@ def test_a_worker_that_dies(busy: Any, tmp_path: Path, number: signal.Signals) -
     process, worker = busy
     os.kill(worker, number)
     stdout, stderr = process.communicate()
-    assert (process.returncode, stdout) == (cli.FINDING, "")
+    assert (process.returncode, stdout) == (program.FINDING, "")
     assert f"jinjarun: worker error: its worker was killed by signal {int(number)}" in stderr
     assert stderr.count("\n") == 1
     assert os.listdir(tmp_path) == []
@@ -315,7 +315,7 @@ def test_a_worker_that_ignores_ctrl_c_is_killed_by_the_third(busy: Any) -> None:
         process.send_signal(signal.SIGINT)
         time.sleep(0.1)  # signals of one kind that come at once are one
     process.communicate()
-    assert process.returncode == cli.INTERRUPTED
+    assert process.returncode == program.INTERRUPTED
     assert not is_alive(worker)
 
 
@@ -423,6 +423,6 @@ def test_every_path_is_known_to_the_walls(name: str) -> None:
 
 
 def actions(name: str) -> list[argparse.Action]:
-    top = cli.parser([name])
+    top = program.parser([name])
     (commands,) = (action for action in top._actions if isinstance(action, argparse._SubParsersAction))
     return list(commands.choices[name]._actions)
