@@ -21,8 +21,8 @@ from jinjarun.serving.chat_completions.errors import (
     python_error,
     refused,
 )
-from jinjarun.serving.chat_completions.repairs import HOPELESS, REPAIRS, trial_limits, what_helps
 from jinjarun.serving.chat_completions.reworks import Changes
+from jinjarun.serving.chat_completions.server import ChatCompletionsServer
 from jinjarun.serving.sglang.content_format import detect_content_format, may_reorder_tool_results
 from jinjarun.serving.sglang.errors import REFUSALS
 from jinjarun.serving.sglang.low_effort import sets_low_effort
@@ -31,13 +31,11 @@ from jinjarun.serving.sglang.request import SglangRequest, ToolChoice, ToolEntry
 from jinjarun.serving.sglang.reworks import REWORKS
 from jinjarun.serving.sglang.schema_types import schema_fault, with_json_types
 from jinjarun.serving.transformers import check_version
-from jinjarun.template import Template
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from jinjarun.errors import InputError
-    from jinjarun.serving.cache import Renderer
     from jinjarun.serving.chat_completions.contents import ContentFormat
     from jinjarun.serving.transformers import Applied
 
@@ -72,56 +70,10 @@ class SglangOptions:
         check_version(self.transformers)
 
 
-class SglangServer:
-    """An SGLang that was started with a template; no weights. Nothing is refused before the first request.
+class SglangServer(ChatCompletionsServer[SglangOptions]):
+    """An SGLang that was started with a template; no weights. Nothing is refused before the first request."""
 
-    `source` is the model's template, or its templates by name ("default", "tool_use"); `special_tokens` are the texts
-    of its tokens by names such as `bos_token`, None where the tokenizer has none. `render` renders the template. May
-    be used from many threads.
-    """
-
-    def __init__(
-        self,
-        source: str | Mapping[str, str],
-        *,
-        special_tokens: Mapping[str, str | None] | None = None,
-        options: SglangOptions | None = None,
-        limits: Limits | None = None,
-        render: Renderer = Template.render_context,
-        advises: bool = True,
-    ) -> None:
-        self.source = source
-        self.options = options if options is not None else SglangOptions()
-        self.limits = limits if limits is not None else Limits()
-        self._tokens = dict(special_tokens or {})
-        self._render = render
-        self.advises = advises
-
-    def apply(self, body: Any, *, now: datetime | float | None = None) -> str:
-        """The prompt. Raises JinjarunError with the server's HTTP `status` where the server answers with an error."""
-        return self.answer(body, now=now).prompt
-
-    def answer(self, body: Any, *, now: datetime | float | None = None, spans: bool = False) -> PromptAnswer:
-        """The prompt with its explanation. `spans` asks for the origins of the rendered text.
-
-        Where the template fails, the error says what to send instead: other forms of the request are rendered until
-        one succeeds, unless the server was made without `advises`.
-        """
-        try:
-            return self._answer(body, now=now, spans=spans)
-        except JinjarunError as error:
-            if error.details.get("stage") != "template" or isinstance(error, HOPELESS) or not self.advises:
-                raise
-            trial = SglangServer(
-                self.source,
-                special_tokens=self._tokens,
-                options=self.options,
-                limits=trial_limits(self.limits),
-                render=self._render,
-                advises=False,
-            )
-            hint = what_helps(body, engine_text(error), lambda other: trial.apply(other, now=now), REPAIRS)
-            raise error.answered_with(error.status, hint=hint) from None
+    default_options = SglangOptions
 
     def _answer(self, body: Any, *, now: datetime | float | None, spans: bool) -> PromptAnswer:
         request = parse_request(body, self.limits)

@@ -16,20 +16,19 @@ from jinjarun.limits import Limits
 from jinjarun.serving.cache import cached_template
 from jinjarun.serving.chat_completions.answers import CALL_PARAMETERS, PromptAnswer, TransformersCall, given_twice
 from jinjarun.serving.chat_completions.errors import engine_text, failed, is_verdict, refused
-from jinjarun.serving.chat_completions.repairs import HOPELESS, REPAIRS, trial_limits, what_helps
+from jinjarun.serving.chat_completions.repairs import REPAIRS
 from jinjarun.serving.chat_completions.reworks import Changes
+from jinjarun.serving.chat_completions.server import ChatCompletionsServer
 from jinjarun.serving.transformers import check_version
 from jinjarun.serving.vllm.content_format import detect_content_format
 from jinjarun.serving.vllm.errors import REFUSALS
 from jinjarun.serving.vllm.messages import VllmReader, make_system
 from jinjarun.serving.vllm.request import VllmRequest, parse_request
 from jinjarun.serving.vllm.reworks import REWORKS
-from jinjarun.template import Template
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from jinjarun.serving.cache import Renderer
     from jinjarun.serving.chat_completions.contents import ContentFormat
 
 VERSION = "0.33.0"
@@ -66,56 +65,11 @@ class VllmOptions:
         check_version(self.transformers)
 
 
-class VllmServer:
-    """A vLLM that was started with a template; no weights. Nothing is refused before the first request.
+class VllmServer(ChatCompletionsServer[VllmOptions]):
+    """A vLLM that was started with a template; no weights. Nothing is refused before the first request."""
 
-    `source` is the model's template, or its templates by name ("default", "tool_use"); `special_tokens` are the texts
-    of its tokens by names such as `bos_token`, None where the tokenizer has none. `render` renders the template. May
-    be used from many threads.
-    """
-
-    def __init__(
-        self,
-        source: str | Mapping[str, str],
-        *,
-        special_tokens: Mapping[str, str | None] | None = None,
-        options: VllmOptions | None = None,
-        limits: Limits | None = None,
-        render: Renderer = Template.render_context,
-        advises: bool = True,
-    ) -> None:
-        self.source = source
-        self.options = options if options is not None else VllmOptions()
-        self.limits = limits if limits is not None else Limits()
-        self._tokens = dict(special_tokens or {})
-        self._render = render
-        self.advises = advises
-
-    def apply(self, body: Any, *, now: datetime | float | None = None) -> str:
-        """The prompt. Raises JinjarunError with the server's HTTP `status` where the server answers with an error."""
-        return self.answer(body, now=now).prompt
-
-    def answer(self, body: Any, *, now: datetime | float | None = None, spans: bool = False) -> PromptAnswer:
-        """The prompt with its explanation. `spans` asks for the origins of the rendered text.
-
-        Where the template fails, the error says what to send instead: other forms of the request are rendered until
-        one succeeds, unless the server was made without `advises`.
-        """
-        try:
-            return self._answer(body, now=now, spans=spans)
-        except JinjarunError as error:
-            if error.details.get("stage") != "template" or isinstance(error, HOPELESS) or not self.advises:
-                raise
-            trial = VllmServer(
-                self.source,
-                special_tokens=self._tokens,
-                options=self.options,
-                limits=trial_limits(self.limits),
-                render=self._render,
-                advises=False,
-            )
-            hint = what_helps(body, engine_text(error), lambda other: trial.apply(other, now=now), REPAIRS_HERE)
-            raise error.answered_with(error.status, hint=hint) from None
+    default_options = VllmOptions
+    repairs = REPAIRS_HERE
 
     def _answer(self, body: Any, *, now: datetime | float | None, spans: bool) -> PromptAnswer:
         request = parse_request(body, self.limits)
