@@ -246,7 +246,7 @@ def to_json(run: Run, value: Any, indent: int, item_separator: str, key_separato
             between = (begin_line(len(value), level + 1),)
             for key, item in value.items():
                 name = as_string(run, key)
-                run.charge(len(name) >> 4)
+                run.charge(_JSON_STEPS + (len(name) >> 4))
                 pieces.extend((*between, encode_basestring(name), key_separator))
                 write(item, level + 1)
                 between = (item_separator, between[-1])
