@@ -57,7 +57,8 @@ class Supports:
     def covers(self, chat: Chat) -> bool:
         """Whether a conversation holds only what is supported, so that laws speak of it."""
         return (
-            self._covers_roles(chat["messages"])
+            all(name in chat.get("variables", {}) for name, _ in self.variables)
+            and self._covers_roles(chat["messages"])
             and self._covers_contents(chat["messages"])
             and self._covers_calls(chat)
         )

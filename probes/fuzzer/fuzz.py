@@ -351,10 +351,18 @@ class _Hunt:
         self.refused = before
 
     def _shown(self) -> list[Key]:
-        """The keys to be shown: of each law those that broke most often."""
+        """The keys to be shown. Of each law a failure comes before what is known, one of each rule before a second of
+        the same, and then what broke most often."""
+        often = sorted(self.smallest, key=lambda key: (self.smallest[key].known, -self.counts[key], key))
+        of_rule: Counter[tuple[str, str]] = Counter()
+        order = []
+        for key in often:
+            found = self.smallest[key]
+            of_rule[key[0], found.code] += 1
+            order.append((found.known, of_rule[key[0], found.code]))
         shown: Counter[str] = Counter()
         keys = []
-        for key in sorted(self.smallest, key=lambda key: (-self.counts[key], key)):
+        for _, key in sorted(zip(order, often, strict=True), key=lambda row: row[0]):
             if shown[key[0]] < KINDS_SHOWN:
                 shown[key[0]] += 1
                 keys.append(key)

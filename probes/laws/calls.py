@@ -105,6 +105,8 @@ class _Message:
                     yield self.broken("TL106", "call missing", message, name)
                 else:
                     yield self.broken("TL107", "name missing", f"{which}: the name {name} is not written", name)
+                    if self.written_in_part(arguments):
+                        yield from self.arguments(which, arguments, as_text=as_text)
             elif arguments:
                 yield from self.arguments(which, arguments, as_text=as_text)
 
@@ -112,6 +114,10 @@ class _Message:
         """Whether a call is there without its name: by its id, or by arguments that are sent so many `times`."""
         dumped = json.dumps(arguments, ensure_ascii=False)
         return call.get("id", dumped) in self.written or (bool(arguments) and self.written.count(dumped) >= times)
+
+    def written_in_part(self, arguments: Any) -> bool:
+        """Whether any text of the arguments stands there."""
+        return len(self.lost(arguments)) < sum(bool(leaf.strip()) for leaf in leaves(arguments))
 
     def arguments(self, which: str, arguments: Any, *, as_text: bool) -> Iterator[Violation]:
         dumped = json.dumps(arguments, ensure_ascii=False)
@@ -127,6 +133,8 @@ class _Message:
             yield self.broken("TL104", f"twice {form}", f"{which}: {form} are quoted a second time", arguments)
         elif repr(arguments) in self.written and repr(arguments) != dumped:
             yield self.broken("CT101", "repr", f"{which}: its arguments stand as Python writes them", arguments)
+        elif (key := self.as_python(arguments)) is not None:
+            yield self.broken("CT101", "repr", f"{which}: its argument {key} stands as Python writes it", arguments)
         elif self.case.frames.arguments_as_json.get("string" if as_text else "object"):
             escaped = any(html.escape(leaf) in self.written for leaf in self.lost(arguments))
             cause, said = ("escaped", "are escaped as HTML") if escaped else ("unreadable", "cannot be read back")
@@ -141,17 +149,21 @@ class _Message:
                 return
             yield from self.own_form(which, arguments)
 
-    def own_form(self, which: str, arguments: Any) -> Iterator[Violation]:
-        """Arguments in a form of the template's own: values that are no texts as JSON, keys in their order."""
+    def as_python(self, arguments: Any) -> str | None:
+        """The first argument whose value, which is no text, stands there as Python writes it and not as JSON."""
         if not isinstance(arguments, dict):
-            return
+            return None
         for key, value in arguments.items():
             if isinstance(value, str) or _dumped(value, self.written) or f"{key}={value!r}" in self.written:
                 continue  # the last: calls are written as Python's
             if repr(value) in self.written:
-                message = f"{which}: its argument {key} stands as Python writes it"
-                yield self.broken("CT101", "repr", message, arguments)
-                return
+                return str(key)
+        return None
+
+    def own_form(self, which: str, arguments: Any) -> Iterator[Violation]:
+        """Arguments in a form of the template's own: keys in their order."""
+        if not isinstance(arguments, dict):
+            return
         at = 0
         for key in arguments:
             found = self.written.find(key, at)
@@ -200,6 +212,17 @@ def _lists_as_python(function: dict[str, Any], text: str) -> list[list[Any]]:
     return [types for types in lists if repr(types) in text or repr(types).upper() in text]
 
 
+def _names_and_values(schema: dict[str, Any]) -> Iterator[str]:
+    """The names of what a schema describes and the texts that it allows, at any depth."""
+    for name, inner in schema.get("properties", {}).items():
+        yield name
+        yield from _names_and_values(inner)
+    yield from (value for value in schema.get("enum", []) if isinstance(value, str))
+    for inner in (schema.get("items"), *schema.get("anyOf", [])):
+        if isinstance(inner, dict):
+            yield from _names_and_values(inner)
+
+
 PARTS_OF_A_TOOL = 2
 """The first of the `candidates` that is not the whole of a tool."""
 
@@ -234,6 +257,11 @@ def tools_read_back(case: Case) -> Iterator[Violation]:
             pieces = [piece.strip() for piece in function["description"].splitlines() if piece.strip()]
             if not all(any(f in whole.text for f in (*forms_of(piece), repr(piece)[1:-1])) for piece in pieces):
                 yield broken("TL113", "description", f"tool {number}: its description is not written", pieces)
+            for text in _names_and_values(function["parameters"]):
+                if not any(f in whole.text for f in forms_of(text)):
+                    message = f"tool {number}: of its parameters {text!r} is not written"
+                    yield broken("TL113", "parameters", message, function["parameters"])
+                    break
             continue
         wanted = candidates(tool)[form]
         if form >= PARTS_OF_A_TOOL and not function["parameters"]["properties"]:

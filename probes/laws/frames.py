@@ -113,9 +113,10 @@ class Frames:
         lead = [say("system", TEXTS[0])] if self.supports.system else []
         turns = TURNS[:3] if self.supports.assistant else TURNS[:1]
         prompt = self._prompt([*lead, *turns])
-        own = "" if prompt is None else prompt.written(0, len(prompt.text))
+        text = "" if prompt is None else prompt.text  # with the roles, which are the input's and part of markers
+        found = [mark for mark in (*MARKER.findall(text), *ANY_MARKER.findall(text)) if "Canary" not in mark]
         first = (mark for mark in (self.opener, self.end) if mark is not None)
-        return tuple(dict.fromkeys([*first, *MARKER.findall(own), *ANY_MARKER.findall(own)]))
+        return tuple(dict.fromkeys([*first, *found]))
 
     @property
     def closes(self) -> dict[Pair, int]:

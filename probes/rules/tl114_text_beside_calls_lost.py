@@ -21,7 +21,13 @@ from probes.rules.base import Rule
 from probes.rules.view import Hit, fates
 
 if TYPE_CHECKING:
+    from probes.chats.messages import Chat
+    from probes.rendering.input_form import PathObserver
     from probes.rules.view import Facts
+
+
+def asks(on: PathObserver) -> list[Chat]:
+    return [] if on.call_form is None else [canaries.one_call(on.call_form.but(beside="text"))]
 
 
 def check(facts: Facts) -> list[Hit]:
@@ -54,4 +60,5 @@ RULE = Rule(
         "{% endfor %}"
     ),
     documentation=__doc__,
+    asks=asks,
 )

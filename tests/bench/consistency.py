@@ -244,7 +244,8 @@ def _rules(template: str, report: ProbeReport, fuzzed: FuzzReport) -> Iterator[P
 
 
 def takes(supports: Supports, chat: Chat) -> bool:
-    """Whether a conversation holds only what a template supports, so that laws speak of it."""
+    """Whether a conversation holds only what a template supports, so that laws speak of it. Without the variables that
+    it cannot do without a template takes none: a rule may tell what becomes of that, fuzzing does not send it."""
     messages = chat["messages"]
     roles = [message["role"] for message in messages]
     first = next((i for i, role in enumerate(roles) if role not in ("system", "developer")), len(roles))
@@ -256,6 +257,7 @@ def takes(supports: Supports, chat: Chat) -> bool:
     return all(
         (
             first < len(roles),
+            dict(supports.variables).keys() <= chat.get("variables", {}).keys(),
             supports.system or "system" not in roles,
             supports.second_system or roles[:first].count("system") < 2,
             supports.late_system or "system" not in roles[first:],

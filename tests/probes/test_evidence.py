@@ -220,6 +220,25 @@ def test_paths_that_answer_otherwise() -> None:
     assert only_jinja2.by_path == {LLAMA_RAW: "unknown", LLAMA_SERVER: "unknown"}
 
 
+def test_the_reason_is_that_of_the_request_of_which_most_is_written() -> None:
+    """Only tools without `function` around them are named, and only their parameters are missing then."""
+    tools = seen("{% for t in tools or [] %}{{ t.name }}\n{% endfor %}" + PLAIN)["tools"]
+    assert (tools.answer, tools.reason) == ("no", "a tool's parameter leaves no trace, without an error")
+    nothing = seen(PLAIN)["tools"]
+    assert nothing.reason == "the name of a tool leaves no trace, without an error"
+
+
+def test_what_fails_on_one_path_and_is_lost_on_another_has_two_reasons() -> None:
+    """Macros of llama.cpp see the names of their caller."""
+    name = "{% macro name() %}{{ tool.function.name }}{% endmacro %}"
+    tools = seen(name + "{% for tool in tools or [] %}{{ name() }}\n{% endfor %}" + PLAIN)["tools"]
+    assert (tools.answer, tools.by_path) == ("no", {})
+    assert tools.reason == (
+        "fails: 'tool' is undefined (line 1); "
+        f"{LLAMA_RAW} and {LLAMA_SERVER}: a tool's parameter leaves no trace, without an error"
+    )
+
+
 def test_a_dump_of_a_message_is_known_as_such() -> None:
     message = {"role": "user", "content": c.USER}
     assert is_dumped(f"<s>{message}", c.USER)

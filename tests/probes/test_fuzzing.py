@@ -11,7 +11,7 @@ from hypothesis.database import InMemoryExampleDatabase
 from jinjarun import Template
 from jinjarun.limits import Limits
 from probes import cli
-from probes.fuzzer.fuzz import FuzzReport, fuzz
+from probes.fuzzer.fuzz import KINDS_SHOWN, FuzzReport, fuzz
 from probes.laws import LAWS
 from probes.rules import rules
 from tests.bench.planted import ROWS, family, found, planted
@@ -87,6 +87,19 @@ def test_planted_defects_are_defects_of_templates_that_load() -> None:
 
 def test_every_code_of_a_law_is_a_rule() -> None:
     assert {code for law in LAWS.values() for code in law.codes} <= rules().keys()
+
+
+def test_what_is_known_hides_no_failure() -> None:
+    """More ways of trimming than are shown of a law, and one failure that only one conversation shows."""
+    template = (
+        "{% for m in messages %}<|{{ m.role }}|>{{ (m.content or '').split('</think>')[-1] | trim }}"
+        "{% for c in m.tool_calls or [] %}<call>{{ c.function | tojson }}</call>{% endfor %}<|end|>\n{% endfor %}"
+        "{% if add_generation_prompt %}<|assistant|>{% endif %}"
+    )
+    report = fuzz(template, max_examples=20, shrink=False)
+    assert "cut_at_think assistant" in {example.found.cause for example in report.broken}
+    assert sum(example.law == "texts-unaltered" for example in report.known) == KINDS_SHOWN - 1
+    assert {law.law for law in report.laws if law.holds is False} == {example.law for example in report.broken}
 
 
 def test_the_same_seed_gives_the_same_report() -> None:

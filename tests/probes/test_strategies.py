@@ -173,3 +173,11 @@ def test_parts_of_conversations_alone(
 
 def test_they_are_public() -> None:
     assert {"Supports", "conversations", "messages", "tool_calls", "tools", "fuzz"} <= set(probes.__all__)
+
+
+def test_no_conversation_is_taken_without_the_variables_that_a_template_needs() -> None:
+    needy = Supports(variables=(("tools_json", "[]"),))
+    asked: Chat = {"messages": [{"role": "user", "content": "Hi"}]}
+    assert Supports().covers(asked)
+    assert not needy.covers(asked)
+    assert needy.covers({**asked, "variables": {"tools_json": "a", "more": 1}})

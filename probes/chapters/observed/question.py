@@ -45,6 +45,11 @@ class Verdict:
     reason: str
     shown: tuple[Shown, ...] = ()
 
+    @property
+    def fails(self) -> bool:
+        """Whether a render fails where another answer would tell what is written."""
+        return self.reason.startswith("fails")
+
 
 @dataclass(frozen=True, slots=True)
 class Question:
@@ -97,8 +102,10 @@ def question(
 
 
 def sought(on: PathObserver, chats: Iterable[Chat], canaries: tuple[str, ...], yes: str) -> Verdict:
-    """Yes where one of the chats is rendered with all the canaries in it; no for the reason of the best failure."""
+    """Yes where one of the chats is rendered with all the canaries in it; no for the reason of the best failure, that
+    in which most of them are written."""
     failure: Verdict | None = None
+    most = -1
     limited = False
     for chat in chats:
         outcome = on.ask(chat)
@@ -112,8 +119,9 @@ def sought(on: PathObserver, chats: Iterable[Chat], canaries: tuple[str, ...], y
             "lost": f"{LABELS.get(missing, 'its text')} leaves no trace, without an error",
             "dumped": "it is only printed raw, inside an object of the request",
         }.get(fate) or complaint(outcome)
-        if failure is None or (failure.reason.startswith("fails") and fate in {"lost", "dumped"}):
-            failure = Verdict("no", reason, (shown,))
+        written = sum(x in outcome.text for x in canaries) if outcome.text is not None and fate != "dumped" else 0
+        if failure is None or (failure.fails and fate in {"lost", "dumped"}) or (not failure.fails and written > most):
+            failure, most = Verdict("no", reason, (shown,)), written
     assert failure is not None
     return failure if not limited else Verdict("unknown", "a limit was hit", failure.shown)
 

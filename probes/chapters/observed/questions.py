@@ -78,9 +78,11 @@ def _verdicts(on: PathObserver, known: dict[str, Verdict] | None) -> dict[str, V
 def _observation(verdicts: dict[str, Verdict], main: str, book: EvidenceBook) -> Observation:
     answer = verdicts[main].answer
     others = {path: verdict for path, verdict in verdicts.items() if verdict.answer != answer}
+    fails = verdicts[main].fails
+    apart = {path: v for path, v in verdicts.items() if path in others or (v.fails != fails and v.answer == "no")}
     reasons = [verdicts[main].reason]
-    reasons += [f"{path}: {reason}" for path, reason in _grouped(others)]
-    shown = [*verdicts[main].shown[:EVIDENCE_SHOWN], *(s for verdict in others.values() for s in verdict.shown[:1])]
+    reasons += [f"{path}: {reason}" for path, reason in _grouped(apart)]
+    shown = [*verdicts[main].shown[:EVIDENCE_SHOWN], *(s for verdict in apart.values() for s in verdict.shown[:1])]
     return Observation(
         answer=answer,
         by_path={path: verdict.answer for path, verdict in others.items()},
