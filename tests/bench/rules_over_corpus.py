@@ -43,7 +43,7 @@ def lint_slugs(slugs: Iterable[str], workers: int = 2) -> dict[str, list[dict[st
     """Each template's findings, or why it was not evaluated."""
     options = asdict(Options(preview=True))
     answers: dict[str, list[dict[str, Any]] | str] = {}
-    with IsolatedExecutor(workers, timeout_seconds=300, cpu_seconds=120) as executor:
+    with IsolatedExecutor(workers, timeout_seconds=300, cpu_seconds=120, readable=[SHARED]) as executor:
         futures = {slug: executor.submit(lint_isolated, _path(slug), options) for slug in slugs}
         for slug, future in futures.items():
             try:
@@ -139,6 +139,9 @@ def main() -> int:
             if wanted:
                 print(f"{slug}: {row['code']} {row['severity']} on {', '.join(row['engines'])}: {row['message']}")
     print(table(brief(answers), official))
+    unknown = [slug for slug, found in answers.items() if isinstance(found, str)]
+    if args.write and unknown:
+        sys.exit(f"nothing was written: {len(unknown)} templates were not evaluated")
     if args.write:
         write(brief(answers), official)
     return 0

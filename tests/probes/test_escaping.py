@@ -321,6 +321,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     "fuzz_text": BROKEN,
     "fuzz_export": BROKEN,
     "examples_text": BROKEN,
+    "prefix_text": {"later": None},
     "rule_text": {"code": CODE},
     "rules_text": {"code": CODE},
 }

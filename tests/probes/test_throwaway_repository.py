@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 import yaml
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from probes import cli
 from probes.commands import COMMANDS
@@ -190,9 +191,9 @@ def test_what_the_action_uses_is_pinned() -> None:
         assert hashes
         assert all(re.fullmatch("sha256:[0-9a-f]{64}", one) for one in hashes)
         name, _, rest = requirement.partition("==")
-        found[name] = rest.partition(";")[0].strip()
+        found[canonicalize_name(name)] = rest.partition(";")[0].strip()
     for one in needed:
-        assert one.specifier.contains(found[one.name]), one
+        assert one.specifier.contains(found[canonicalize_name(one.name)]), one
 
 
 @pytest.mark.parametrize("name", ["--out=x.jinja", "-.jinja", "--check", "-o\n::error::.jinja"])

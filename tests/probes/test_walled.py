@@ -422,6 +422,10 @@ def test_every_path_is_known_to_the_walls(name: str) -> None:
             assert action.dest in known, f"{name} {action.dest}: say in probes/commands/walled.py what it is"
 
 
+def test_every_command_has_its_work() -> None:
+    assert set(walled.WORK) == set(COMMANDS) - {"rules"}, "WORK in probes/commands/walled.py: what its worker imports"
+
+
 def actions(name: str) -> list[argparse.Action]:
     top = program.parser([name])
     (commands,) = (action for action in top._actions if isinstance(action, argparse._SubParsersAction))
