@@ -207,11 +207,11 @@ def test_parquet_is_measured_before_it_is_unpacked(
 
 
 LARGE: dict[str, tuple[list[dict[str, Any]], str]] = {
-    "a text": ([{"id": "a", "tokenizer_config": "x" * 40_000_000}], "has a page of 40,000,004 bytes"),
-    "an id": ([{"id": "i" * 40_000_000, "tokenizer_config": "{}"}], "has a page of 40,000,004 bytes"),
+    "a text": ([{"id": "a", "tokenizer_config": "x" * 90_000_000}], "has a page of 90,000,004 bytes"),
+    "an id": ([{"id": "i" * 90_000_000, "tokenizer_config": "{}"}], "has a page of 90,000,004 bytes"),
     "a text in a struct": (
-        [{"id": "a", "tokenizer_config": {"x": "x" * 40_000_000}}],
-        "has a page of 40,000,004 bytes",
+        [{"id": "a", "tokenizer_config": {"x": "x" * 90_000_000}}],
+        "has a page of 90,000,004 bytes",
     ),
     "a list": ([{"id": "a", "tokenizer_config": {"chat_template": [True] * 2_000_000}}], "has 2,000,000 values for 1"),
     "an id in its page": ([{"id": "i" * 2_000, "tokenizer_config": "{}"}], "an id of more than 1,000 characters"),
