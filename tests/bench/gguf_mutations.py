@@ -20,6 +20,7 @@ from pathlib import Path
 from jinjarun.errors import SourceError
 from jinjarun.sources import open_source
 from jinjarun.sources.gguf import read_gguf
+from tests.bench.children import forget_peak, peak_megabytes
 from tests.sources.test_gguf import same_in_version_2, write
 
 INTERESTING = (0, 1, 2, 3, 4, 5, 7, 8, 9, 10, 12, 13, 0x20, 0x7F, 0x80, 0xFF)
@@ -93,17 +94,12 @@ def sparse(folder: Path) -> None:
 
 def measured(path: str) -> str:
     """In a process of its own, so that the peak is the reader's. Linux only."""
-    Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")
+    forget_peak()
     before, begin = peak_megabytes(), time.process_time()
     header = read_gguf(path)
     seconds = time.process_time() - begin
     peak = peak_megabytes() - before
     return f"{seconds:.2f} s of CPU, {header.bytes_read / 1e6:.1f} MB read, peak memory {peak:+.0f} MB"
-
-
-def peak_megabytes() -> float:
-    status = Path("/proc/self/status").read_text(encoding="utf-8")
-    return int(status.split("VmHWM:")[1].split()[0]) * 1024 / 1e6
 
 
 def main() -> None:

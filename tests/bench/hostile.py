@@ -7,29 +7,13 @@ and peak memory are those of the row alone. Linux only (it reads /proc). Exit co
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import resource
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
+from tests.bench.children import RUNAWAY_SECONDS, forget_peak, in_child, peak_megabytes
 from tests.conformance.golden import ENGINES
 from tests.conformance.hostile import CPU_SECONDS, MEGABYTES, Attack, attack, faults, outcome, rows
-
-RUNAWAY_SECONDS = 20
-"""A child is stopped after so much CPU time, for a row that never ends."""
-
-
-def peak_megabytes() -> float:
-    """The highest resident memory of this process since the last `forget_peak`."""
-    status = Path("/proc/self/status").read_text(encoding="utf-8")
-    return int(status.split("VmHWM:")[1].split()[0]) * 1024 / 1e6
-
-
-def forget_peak() -> None:
-    Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")
 
 
 def measured(row: dict[str, Any], dialect: str, spans: bool, allowed: float) -> dict[str, Any]:
@@ -47,24 +31,11 @@ def measured(row: dict[str, Any], dialect: str, spans: bool, allowed: float) -> 
     return {"id": case.id, "dialect": name, "seconds": seconds, "megabytes": megabytes, "faults": found}
 
 
-def in_child(row: dict[str, Any], dialect: str, spans: bool, allowed: float) -> dict[str, Any]:
-    reader, writer = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            os.close(reader)
-            resource.setrlimit(resource.RLIMIT_CPU, (RUNAWAY_SECONDS, RUNAWAY_SECONDS))
-            with os.fdopen(writer, "w") as pipe:
-                json.dump(measured(row, dialect, spans, allowed), pipe)
-        finally:
-            os._exit(0)
-    os.close(writer)
-    with os.fdopen(reader) as pipe:
-        text = pipe.read()
-    os.waitpid(child, 0)
-    if text:
-        answer: dict[str, Any] = json.loads(text)
-        return answer
+def apart(row: dict[str, Any], dialect: str, spans: bool, allowed: float) -> dict[str, Any]:
+    """`measured`, in a child."""
+    for answer in in_child(lambda: [measured(row, dialect, spans, allowed)]):
+        found: dict[str, Any] = answer
+        return found
     died = f"{row['id']} {dialect}: the process died or ran for {RUNAWAY_SECONDS} s of CPU ({row['danger']})"
     return {"id": row["id"], "dialect": dialect, "seconds": 0.0, "megabytes": 0.0, "faults": [died]}
 
@@ -83,9 +54,7 @@ def main() -> int:
             sys.exit(f"the trivial template does not render in the {dialect} dialect")
     every = [*rows(), *rows("attacks*.jsonl")]
     allowed = CPU_SECONDS * args.slack
-    answers = [
-        in_child(row, dialect, spans, allowed) for row in every for dialect in ENGINES for spans in (False, True)
-    ]
+    answers = [apart(row, dialect, spans, allowed) for row in every for dialect in ENGINES for spans in (False, True)]
     found = [fault for answer in answers for fault in answer["faults"]]
     print("\n".join(found) or f"{len(answers)} hostile renders end as they should")
     for key, unit, bound in (("seconds", "s of CPU", CPU_SECONDS), ("megabytes", "MB", MEGABYTES)):

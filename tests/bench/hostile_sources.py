@@ -12,8 +12,6 @@ from __future__ import annotations
 import contextlib
 import gzip
 import json
-import os
-import resource
 import socket
 import struct
 import sys
@@ -28,7 +26,7 @@ from jinjarun.errors import JinjarunError
 from jinjarun.sources import Source, open_source
 from jinjarun.sources.server import RunningServer
 from probes.scanner.walk import find
-from tests.bench.hostile import RUNAWAY_SECONDS, forget_peak, peak_megabytes
+from tests.bench.children import RUNAWAY_SECONDS, forget_peak, in_child, peak_megabytes
 
 SECONDS = 1.5
 MEGABYTES = 150
@@ -333,25 +331,12 @@ def measured(target: str) -> dict[str, Any]:
     }
 
 
-def in_child(target: str) -> dict[str, Any]:
-    reader, writer = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            os.close(reader)
-            resource.setrlimit(resource.RLIMIT_CPU, (RUNAWAY_SECONDS, RUNAWAY_SECONDS))
-            with os.fdopen(writer, "w") as pipe:
-                json.dump(measured(target), pipe)
-        finally:
-            os._exit(0)
-    os.close(writer)
-    with os.fdopen(reader) as pipe:
-        answer = pipe.read()
-    os.waitpid(child, 0)
-    if not answer:
-        return {"seconds": RUNAWAY_SECONDS, "megabytes": 0.0, "end": "the process died or never ended", "good": False}
-    found: dict[str, Any] = json.loads(answer)
-    return found
+def apart(target: str) -> dict[str, Any]:
+    """`measured`, in a child."""
+    for answer in in_child(lambda: [measured(target)]):
+        found: dict[str, Any] = answer
+        return found
+    return {"seconds": RUNAWAY_SECONDS, "megabytes": 0.0, "end": "the process died or never ended", "good": False}
 
 
 def made(files: dict[str, bytes], folder: Path) -> str:
@@ -377,7 +362,7 @@ def main() -> int:
             continue
         if name in SERVERS:
             with talking(SERVERS[name]) as url:
-                answer = in_child(url)
+                answer = apart(url)
         else:
             with tempfile.TemporaryDirectory() as folder:
                 files = FILES[name]()
@@ -386,7 +371,7 @@ def main() -> int:
                     continue
                 target = made(files, Path(folder))
                 del files
-                answer = in_child(target)
+                answer = apart(target)
         slow = answer["seconds"] > SECONDS and not name.startswith(REAL)
         bad = slow or answer["megabytes"] > MEGABYTES or not answer["good"]
         failed += bad

@@ -13,12 +13,10 @@ from __future__ import annotations
 import argparse
 import gc
 import json
-import os
 import random
-import resource
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -32,7 +30,7 @@ from jinjarun.dialects.transformers.tests import TESTS
 from jinjarun.errors import JinjarunError, LimitExceeded
 from jinjarun.limits import Allowance, Limits, utf8_size
 from jinjarun.template import Template
-from tests.bench.hostile import RUNAWAY_SECONDS, forget_peak, peak_megabytes
+from tests.bench.children import RUNAWAY_SECONDS, forget_peak, in_child, peak_megabytes
 from tests.conformance.golden import ENGINES
 from tests.conformance.hostile import CPU_SECONDS, MEGABYTES
 
@@ -470,29 +468,11 @@ def mended(case: Case, *, few: bool) -> tuple[Case, Cost]:
     return case, (dearest if dearest.is_dear else cost)
 
 
-def in_child(work: Callable[[], Iterable[Any]], cpu_seconds: int) -> Iterator[Any]:
-    """What `work` gives, line by line as JSON, out of a forked child that is bounded."""
-    reader, writer = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            os.close(reader)
-            resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds))
-            resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
-            with os.fdopen(writer, "w") as pipe:
-                for answer in work():
-                    print(json.dumps(answer), file=pipe, flush=True)
-        finally:
-            os._exit(0)
-    os.close(writer)
-    with os.fdopen(reader) as pipe:
-        for line in pipe:
-            yield json.loads(line)
-    os.waitpid(child, 0)
+_MEMORY_BYTES = 4 << 30
 
 
 def at_usual_limits(case: Case) -> Cost:
-    for answer in in_child(lambda: [asdict(mended(case, few=False)[1])], RUNAWAY_SECONDS):
+    for answer in in_child(lambda: [asdict(mended(case, few=False)[1])], memory_bytes=_MEMORY_BYTES):
         return Cost(**answer)
     return Cost(f"died or ran for {RUNAWAY_SECONDS} s", 0, float(RUNAWAY_SECONDS), 0.0, foreign=True)
 
@@ -511,7 +491,7 @@ def batch(seed: int, numbers: range) -> dict[int, Cost]:
                 gc.collect()
 
     while left:
-        for number, cost in in_child(work, RUNAWAY_SECONDS + len(left) // 10):
+        for number, cost in in_child(work, RUNAWAY_SECONDS + len(left) // 10, _MEMORY_BYTES):
             costs[number] = Cost(**cost)
         left = [number for number in left if number not in costs]
         if left:

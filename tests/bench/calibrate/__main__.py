@@ -10,7 +10,7 @@ import argparse
 import sys
 
 from tests.bench.calibrate import CASES
-from tests.bench.calibrate.harness import MEDIANS, Measured, in_child, medians
+from tests.bench.calibrate.harness import MEDIANS, Measured, apart, medians
 
 
 def main() -> int:
@@ -24,7 +24,7 @@ def main() -> int:
     found: list[Measured] = []
     for case in CASES:
         if args.dialect in (None, case.dialect) and any(text in case.name for text in args.texts or [""]):
-            found += [in_child(case, size, spans=args.spans) for size in case.sizes]
+            found += [apart(case, size, spans=args.spans) for size in case.sizes]
     if not found:
         sys.exit("no case has such a name")
     usual = medians(found)

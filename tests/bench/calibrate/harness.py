@@ -7,10 +7,7 @@ off. Linux only (it reads /proc).
 
 from __future__ import annotations
 
-import json
-import os
 import re
-import resource
 import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -30,7 +27,7 @@ from jinjarun.limits import STEP_BYTES
 from jinjarun.runtime.dialect import Dialect
 from jinjarun.syntax import nodes
 from jinjarun.template import Template
-from tests.bench.hostile import RUNAWAY_SECONDS, forget_peak, peak_megabytes
+from tests.bench.children import RUNAWAY_SECONDS, forget_peak, in_child, peak_megabytes
 
 SMALL = 8
 """The size at which the tests run each case."""
@@ -136,24 +133,10 @@ def _seconds(work: Callable[[], tuple[str, int]]) -> tuple[float, tuple[str, int
     return time.process_time() - start, answer
 
 
-def in_child(case: Case, size: int, *, spans: bool) -> Measured:
+def apart(case: Case, size: int, *, spans: bool) -> Measured:
     """The same in a forked child; one that dies or runs away has taken RUNAWAY_SECONDS for no step."""
-    reader, writer = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            os.close(reader)
-            resource.setrlimit(resource.RLIMIT_CPU, (RUNAWAY_SECONDS, RUNAWAY_SECONDS))
-            with os.fdopen(writer, "w") as pipe:
-                json.dump(asdict(measured(case, size, spans=spans)), pipe)
-        finally:
-            os._exit(0)
-    os.close(writer)
-    with os.fdopen(reader) as pipe:
-        text = pipe.read()
-    os.waitpid(child, 0)
-    if text:
-        return Measured(**json.loads(text))
+    for answer in in_child(lambda: [asdict(measured(case, size, spans=spans))]):
+        return Measured(**answer)
     return Measured(case.name, case.dialect, size, "died", 0, float(RUNAWAY_SECONDS), 0.0)
 
 
