@@ -348,6 +348,8 @@ class Template:
             raise run.exceeded("output_bytes")
         run.charge(size // 16)
         joined = "".join(out)
+        if not joined.isascii():  # up to four bytes a character, here and once more in `data`
+            run.charge(size // 8)
         data = self._dialect.encode(joined)
         if len(data) > run.limits.output_bytes:
             raise run.exceeded("output_bytes")
