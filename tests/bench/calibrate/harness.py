@@ -110,7 +110,7 @@ def _outcome(template: Template, context: dict[str, Any], spans: bool) -> tuple[
 def measured(case: Case, size: int, *, spans: bool) -> Measured:
     """Measures in this process, whose peak memory it forgets."""
     text, context = case.make(size)
-    empty, template = Template("", case.dialect), Template(text, case.dialect)
+    empty, template = Template("", case.dialect), _loaded(text, case.dialect, spans)
     _outcome(empty, context, spans)
     forget_peak()
     before = peak_megabytes()
@@ -121,12 +121,20 @@ def measured(case: Case, size: int, *, spans: bool) -> Measured:
     seconds, (ended, steps) = _seconds(lambda: _outcome(template, context, spans))
     if seconds - adopting < _SHORT_SECONDS and ended == "ok" and case.repeat:
         times = min(max(_LOOP_STEPS // (steps + 2), 1), template.limits.items)
-        template = Template(f"{{% for _ in range({times}) %}}{text}{{% endfor %}}", case.dialect)
-        forget_peak()  # what loading takes, `tokens` and `source_bytes` bound
+        template = _loaded(f"{{% for _ in range({times}) %}}{text}{{% endfor %}}", case.dialect, spans)
+        forget_peak()
         before = peak_megabytes()
         seconds, (ended, steps) = _seconds(lambda: _outcome(template, context, spans))
     grown = max(peak_megabytes() - before - adopted, 0.0) * 1e6
     return Measured(case.name, case.dialect, size, ended, steps, max(seconds - adopting, 0.0), grown)
+
+
+def _loaded(text: str, dialect: str, spans: bool) -> Template:
+    """Compiled for the render that is measured: what loading takes, `tokens` and `source_bytes` bound."""
+    template = Template(text, dialect)
+    if spans:
+        template._traced_program()
+    return template
 
 
 def _seconds(work: Callable[[], tuple[str, int]]) -> tuple[float, tuple[str, int]]:
