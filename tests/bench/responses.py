@@ -10,17 +10,18 @@ import argparse
 import gzip
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from jinjarun.errors import JinjarunError
 from jinjarun.responses import ParsedMessage, ResponseSyntax
 from probes.chapters.response import response_syntax
 
 SHARED = Path(__file__).parents[2] / "../shared"
 OUTPUTS = SHARED / "golden/outputs/outputs.jsonl.gz"
 BODIES = SHARED / "golden/outputs/outputs-bodies.json"
+TOKEN = "<|endoftext|>"
+"""BOS and EOS of the recordings."""
 QUOTING = ("text-quotes-open-marker", "call-holds-close-marker")
 """Kinds of answers that quote the syntax's own markers."""
 PIECES = (1, 4, 7)
@@ -79,6 +80,69 @@ def in_pieces(syntax: ResponseSyntax, text: str, size: int, **options: Any) -> P
     return parser.message
 
 
+Failed = tuple[str, str, dict[str, Any], ParsedMessage]
+"""Template, what is wrong, the recorded answer, and what was read."""
+
+
+class Judged(Counter[str]):
+    """Counts by what was asked, `near` and `all`; by kind of answer; and the answers that were read otherwise."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kinds: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self.failed: list[Failed] = []
+
+    def note(self, question: str, good: bool) -> None:
+        self[f"{question} all"] += 1
+        self[f"{question} near"] += good
+
+
+def judge(chosen: Iterable[dict[str, Any]], kind: str = "", *, show_syntax: bool = False) -> Judged:
+    """Reads the answers of some rows, all or those of one kind."""
+    bodies = json.loads(BODIES.read_text(encoding="utf-8"))["bodies"]
+    judged = Judged()
+    for row in chosen:
+        answers = [answer for answer in row["answers"] if counts(answer) and kind in ("", answer["name"])]
+        if not answers:
+            continue
+        source = (SHARED / "corpus/templates" / f"{row['template']}.jinja").read_bytes().decode("utf-8")
+        syntax = response_syntax(source, bos_token=TOKEN, eos_token=TOKEN)
+        if show_syntax:
+            print(row["template"], syntax.model_dump_json(exclude_defaults=True))
+        for answer in answers:
+            options = {
+                "prefix": row["llamacpp"][answer["body"]]["prompt"],
+                "tools": bodies[answer["body"]].get("tools"),
+            }
+            _judge(judged, row["template"], answer, syntax, options)
+    return judged
+
+
+def _judge(judged: Judged, name: str, answer: dict[str, Any], syntax: ResponseSyntax, options: dict[str, Any]) -> None:
+    text = answer["generated"]
+    found = syntax.parse_response(text, **options)
+    meant, read = told(answer["message"]), told(found)
+    near = trimmed(read) == trimmed(meant)
+    exact = "trimmed" not in answer["written"].values()
+    quoting = answer["name"] in QUOTING
+    judged.note("quoting" if quoting else "plain", near)
+    kind = judged.kinds[answer["name"]]
+    kind["all"] += 1
+    kind["near"] += near
+    if meant[2] and not quoting:
+        judged.note("calls", near)
+    if exact and not quoting:
+        judged.note("exact", read == meant)
+    judged["lost"] += lost(text, found)
+    if not near or (exact and read != meant):
+        judged.failed.append((name, "edges" if near else "far", answer, found))
+    for size in PIECES:
+        same = in_pieces(syntax, text, size, **options) == found
+        judged.note("streamed", same)
+        if not same:
+            judged.failed.append((name, f"in pieces of {size}", answer, found))
+
+
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--show", type=int, default=0, help="print so many differences")
@@ -86,50 +150,7 @@ def main() -> None:
     options.add_argument("--kind", default="", help="only answers of this kind")
     options.add_argument("--syntax", action="store_true", help="print the syntax of each template")
     args = options.parse_args()
-    bodies = json.loads(BODIES.read_text(encoding="utf-8"))["bodies"]
-    tally: Counter[str] = Counter()
-    kinds: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    failed: list[tuple[str, str, dict[str, Any], Any]] = []
-    for row in rows():
-        name = row["template"]
-        judged = [answer for answer in row["answers"] if counts(answer)]
-        if args.template not in name or not judged:
-            continue
-        source = (SHARED / "corpus/templates" / f"{name}.jinja").read_bytes().decode("utf-8")
-        try:
-            syntax = response_syntax(source)
-        except JinjarunError as error:
-            print(f"{name}: {error}")
-            syntax = ResponseSyntax()
-        if args.syntax:
-            print(name, syntax.model_dump_json(exclude_defaults=True))
-        for answer in judged:
-            if args.kind and answer["name"] != args.kind:
-                continue
-            prefix = row["llamacpp"][answer["body"]]["prompt"]
-            tools = bodies[answer["body"]].get("tools")
-            text = answer["generated"]
-            found = syntax.parse_response(text, prefix=prefix, tools=tools)
-            meant, read = told(answer["message"]), told(found)
-            kind = "quoting" if answer["name"] in QUOTING else "plain"
-            near = trimmed(read) == trimmed(meant)
-            tally[f"{kind} all"] += 1
-            tally[f"{kind} near"] += near
-            kinds[answer["name"]]["all"] += 1
-            kinds[answer["name"]]["near"] += near
-            if meant[2] and kind == "plain":
-                tally["calls all"] += 1
-                tally["calls near"] += near
-            if kind == "plain" and "trimmed" not in answer["written"].values():
-                tally["exact all"] += 1
-                tally["exact near"] += read == meant
-            tally["lost"] += lost(text, found)
-            for size in PIECES:
-                tally["streamed all"] += 1
-                tally["streamed near"] += in_pieces(syntax, text, size, prefix=prefix, tools=tools) == found
-            exact = "trimmed" not in answer["written"].values()
-            if not near or (exact and read != meant):
-                failed.append((name, "" if near else "far", answer, found))
+    judged = judge((row for row in rows() if args.template in row["template"]), args.kind, show_syntax=args.syntax)
     for title, key in (
         ("all but for edge white space", "plain"),
         ("calls but for edge white space", "calls"),
@@ -137,14 +158,14 @@ def main() -> None:
         ("quoting the syntax's own markers", "quoting"),
         ("streamed equals whole", "streamed"),
     ):
-        every, near = tally[f"{key} all"], tally[f"{key} near"]
+        every, near = judged[f"{key} all"], judged[f"{key} near"]
         print(f"{title:40} {near:6} of {every:6}  {100 * near / max(every, 1):6.2f} %")
-    print(f"{'lost without a word':40} {tally['lost']:6}")
-    for kind, tallied in sorted(kinds.items()):
+    print(f"{'lost without a word':40} {judged['lost']:6}")
+    for kind, tallied in sorted(judged.kinds.items()):
         if tallied["near"] != tallied["all"]:
             print(f"  {kind:28} {tallied['near']:5} of {tallied['all']:5}")
-    for name, how, answer, found in failed[: args.show]:
-        print(f"--- {name} {answer['name']} {answer['body']} {answer['relation']} {how or 'edges'} {answer['written']}")
+    for name, how, answer, found in judged.failed[: args.show]:
+        print(f"--- {name} {answer['name']} {answer['body']} {answer['relation']} {how} {answer['written']}")
         print(f"    text  {answer['generated'][-400:]!r}")
         print(f"    meant {told(answer['message'])}")
         print(f"    read  {told(found)} {found.problems}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from jinjarun.responses.parts import (
@@ -74,27 +75,27 @@ def calls_of(answers: Answers, thinking: Reasoning | None, opening: str, after_a
         made = _json(generated.text, count) or _pieces(answers, generated.text, count)
         if made is None:
             continue
-        call, around = made
-        return _called(answers, call, around, thinking, opening, after_answer)
+        return _called(answers, made, thinking, opening, after_answer)
     return None
 
 
 def _called(
     answers: Answers,
-    call: JsonCall | PiecesCall,
-    around: _Around,
+    made: tuple[JsonCall | PiecesCall, _Around],
     thinking: Reasoning | None,
     opening: str,
     after_answer: str,
 ) -> Called:
+    call, around = made
     first = around.before
     first = first.rpartition(TEXT)[2] if TEXT in first else first
     if thinking is not None:
         first = thinking.strip_empty(first)
     before_calls = first[: len(first) - len(first.lstrip())]
+    written_empty = bool(opening.strip()) and first.lstrip().startswith(opening.strip())
     beside = answers.calling(1, text=True)
     text = beside.text if beside is not None else ""
-    if TEXT in text:
+    if TEXT in text and not written_empty:
         slot = _first_slot(text, text.rfind(TEXT) + len(TEXT), call)
         if slot is not None:
             to_call = text[text.rfind(TEXT) + len(TEXT) : slot]
@@ -106,6 +107,9 @@ def _called(
             before_calls = to_call[: len(to_call) - len(first.lstrip())] if to_call.endswith(first.lstrip()) else ""
     if opening.strip() and first.lstrip().startswith(opening.strip()):
         first = first.lstrip()[len(opening.strip()) :]
+        closes = common_start(after_answer, first)
+        if closes.strip():
+            first, before_calls = first[len(closes) :], closes
     first = first.lstrip()
     end = after_answer.strip()
     close, between, start = around.after, "", first
@@ -200,11 +204,11 @@ def _pieces(answers: Answers, text: str, count: int) -> tuple[PiecesCall, _Aroun
         text[slots[-1][1] : splits[1][0][0][0]] if count == 2 else None,
         text[last:],
     )
-    inner = [text[a[1] : b[0]] for a, b in zip(slots, slots[1:], strict=False)]
+    inner = [text[a[1] : b[0]] for a, b in pairwise(slots)]
     others = inner
     if count == 2:
         second = splits[1][0]
-        others = [text[a[1] : b[0]] for a, b in zip(second, second[1:], strict=False)]
+        others = [text[a[1] : b[0]] for a, b in pairwise(second)]
         if len(others) != len(inner):
             return None
     arguments: JsonArguments | TaggedArguments
@@ -214,7 +218,8 @@ def _pieces(answers: Answers, text: str, count: int) -> tuple[PiecesCall, _Aroun
         if made_form is None:
             return None
         arguments, closes, shorter = made_form
-        inner[-1], others[-1] = shorter, shorter
+        others = [*others[:-1], others[-1].removesuffix(arguments.open)]
+        inner = [*inner[:-1], shorter]
         if around.gap is not None:
             around.gap = _after(around.gap, closes.replace(KEY, SECOND_PARAMETER))
         around.after = _after(around.after, closes.replace(KEY, PARAMETER if count == 2 else SECOND_PARAMETER))
@@ -362,8 +367,8 @@ def _values(
         kind: Kind = next(kind for kind in KINDS if _is(kind, value))
         rest = text[low:]
         for written in _spellings(value):
-            place = rest.find(written)
-            if 0 <= place <= 60:
+            place = _place(rest, written, close.replace(KEY, key))
+            if place >= 0:
                 break
         else:
             if kind == "array" and (item := re.search(r"([\w.-]+)\W*rook 48214", rest[:200])) is not None:
@@ -389,6 +394,13 @@ def _values(
         for (before, closes), kinds in found.items()
     ]
     return tuple(forms), nested
+
+
+def _place(text: str, written: str, close: str) -> int:
+    """Where a value is written near the start of a text: where what closes it follows, else where it stands first."""
+    places = [found.start() for found in re.finditer(re.escape(written), text[: 60 + len(written)])]
+    closed = [at for at in places if close.strip() and text.startswith(close, at + len(written))]
+    return min(closed or places, default=-1)
 
 
 def _close_of(after: str, key: str, between: str, opening: str, usual: str) -> str:
