@@ -7,7 +7,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Literal
 
 from jinjarun.dialects import dialect_named
-from jinjarun.errors import InputError, JinjarunError
+from jinjarun.errors import InputError, JinjarunError, LimitExceeded
 from jinjarun.sequences import common_prefix
 from jinjarun.serving.caps import BUILD
 from probes.chapters.contract import contract
@@ -84,7 +84,8 @@ def probe(
     the frozen clock. `depth` "quick" has engines (without transformers' own path), caps and stop alone. `rules` are
     those to run, by their codes (default: all that are not in preview); some need `files`, whatever the place of the
     template holds, or `upstream`, the text of the template that this one should equal. Never raises because of a
-    template: one that parses in neither dialect gives `status: "invalid"`. `counter` counts tokens in prefix figures
+    template: one that parses in neither dialect gives `status: "invalid"`, and
+    "not_evaluated" where that is because of a limit. `counter` counts tokens in prefix figures
     (default: code points).
     """
     if not isinstance(template, str):
@@ -101,7 +102,9 @@ def probe(
     asked = PATHS if depth == "full" else (RAW, LLAMA_RAW, LLAMA_SERVER)
     engines = [engine_status(renders, path, not_evaluated) for path in asked]
     loads = [engine.loads for engine in engines]
-    status: Status = "invalid" if not any(loads) else "partial" if not_evaluated else "complete"
+    status: Status = "partial" if not_evaluated else "complete"
+    if not any(loads):
+        status = "not_evaluated" if not_evaluated else "invalid"
     full = depth == "full" and any(loads)
     if full:
         not_evaluated += not_judged(tokens)
@@ -198,6 +201,8 @@ def engine_status(renders: Renders, path: str, not_evaluated: list[NotEvaluated]
     refusal = renders.loads(path)
     rendered = limits_hit = 0
     first: Failure | None = failure(refusal) if refusal is not None else None
+    if isinstance(refusal, LimitExceeded):
+        not_evaluated.append(NotEvaluated(what=f"everything on {path}", why=refusal.message, how="raise the limit"))
     if refusal is None:
         for chat_name in CHATS:
             if limits_hit >= LIMITS_ENOUGH:
