@@ -38,7 +38,7 @@ class Macro:
 
     def defined_in(self, env: Env | None) -> Macro:
         """This macro as a value that sees the variables `env`."""
-        return Macro(
+        return type(self)(
             self.name,
             self.parameters,
             self.defaults,

@@ -46,6 +46,7 @@ class Transformers(Dialect):
     partial_output = True
     concat_first = True
     chained_comparisons = True
+    arguments_first = False
     ordered_keywords = False
 
     binary = operators.BINARY

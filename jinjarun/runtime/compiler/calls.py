@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 from jinjarun.errors import RenderError, TemplateSyntaxError, quote
 from jinjarun.runtime.compiler.frame import Walker
 from jinjarun.runtime.failures import located
-from jinjarun.runtime.macro import Macro
 from jinjarun.syntax import nodes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from jinjarun.runtime.compiler.frame import Closure
+    from jinjarun.runtime.macro import Macro
     from jinjarun.runtime.run import Run
     from jinjarun.runtime.scope import Env
 
@@ -70,7 +70,14 @@ class Calls(Walker):
             except Exception as error:
                 raise located(error, node) from None
 
-        return call_
+        def call_arguments_first(env: Env) -> Any:
+            try:
+                args, kwargs = arguments(env)
+                return call(env, callee(env), args, kwargs)
+            except Exception as error:
+                raise located(error, node) from None
+
+        return call_arguments_first if dialect.arguments_first else call_
 
     def call_method(
         self,
@@ -82,12 +89,17 @@ class Calls(Walker):
         receiver = self.expr(callee.value)
         self.frame.cost += 1
         dialect, name = self.dialect, callee.name
+        arguments_first = dialect.arguments_first
 
         def call_method(env: Env) -> Any:
             try:
-                owner = receiver(env)
+                if arguments_first:
+                    args, kwargs = arguments(env)
+                    owner = receiver(env)
+                else:
+                    owner = receiver(env)
+                    args, kwargs = arguments(env)
                 method = table.get(type(owner))
-                args, kwargs = arguments(env)
                 if method is not None:
                     return method(env.run, owner, *args, **kwargs)
                 return dialect.call(env, dialect.attribute(env.run, owner, name), args, kwargs)
@@ -191,7 +203,7 @@ class Calls(Walker):
             closure, _, masked = self.function_body(body, params)
             special = SPECIAL & frame.names
         cost, height = frame.cost, frame.height
-        return Macro(name, params, defaults, closure, self.finish, height, cost, special, masked)
+        return self.dialect.macro_type(name, params, defaults, closure, self.finish, height, cost, special, masked)
 
 
 def constant(value: Any) -> Closure:

@@ -23,10 +23,18 @@ class Expressions(Calls):
         return constant(self.string(node, node.value) if isinstance(node.value, str) else node.value)
 
     def invalid(self, node: nodes.Invalid) -> Closure:
-        def invalid(_env: Env) -> None:
+        before = [self.expr(expr) for expr in node.before]
+
+        def invalid(env: Env) -> None:
+            for closure in before:
+                closure(env)
             raise RenderError(node.message, line=node.line, column=node.column)
 
         return invalid
+
+    def blank(self, _node: nodes.Blank) -> Closure:
+        missing = self.dialect.missing_else
+        return lambda _env: missing()
 
     def name(self, node: nodes.Name) -> Closure:
         name = node.name

@@ -208,6 +208,7 @@ class Statements(Loops):
 
         def call_block(env: Env) -> None:
             try:
+                function = callee(env)
                 args, kwargs = arguments(env)
                 inner = env.child()
                 macro = caller.defined_in(inner)
@@ -217,7 +218,7 @@ class Statements(Loops):
                 else:
                     env = env.child()
                     env["caller"] = macro
-                value = dialect.call(env, callee(env), args, kwargs)
+                value = dialect.call(env, function, args, kwargs)
                 env.write(value if isinstance(value, str) else to_text(env.run, value))
             except Exception as error:
                 raise located(error, node) from None
