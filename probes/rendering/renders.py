@@ -10,7 +10,7 @@ import json
 import marshal
 import shlex
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from jinjarun.errors import JinjarunError, LimitExceeded, quote
@@ -253,8 +253,10 @@ class Renders:
         now: datetime | float | None = None,
         spans: bool = False,
         generations: bool = False,
+        gives_up: bool = True,
     ) -> Rendered:
-        """`template.render_context`, once for all contexts in which the template reads the same."""
+        """`template.render_context`, once for all contexts in which the template reads the same. `gives_up`: a limit
+        that is hit counts among those after which the dialect is not asked any more."""
         limited = self._limited[template.dialect]
         if len(limited) >= GIVES_UP_AFTER:
             raise without_frames(limited[-1])
@@ -281,10 +283,12 @@ class Renders:
             answers = _openings(template, context, opens, now, self.allowance)
             found = answers[opens]
             self._rendered |= {
-                (*asked, value): answer for value, answer in answers.items() if not isinstance(answer, LimitExceeded)
+                (*asked, value): answer
+                for value, answer in answers.items()
+                if value == opens or not isinstance(answer, LimitExceeded)
             }
-        if isinstance(found, LimitExceeded):
-            limited.append(found)
+            if gives_up and isinstance(found, LimitExceeded):
+                limited.append(found)
         if isinstance(found, JinjarunError):
             raise without_frames(found)
         return found
@@ -302,10 +306,12 @@ class Renders:
 
     @cached_property
     def _servers(self) -> dict[str, ChatCompletionsServer[Any]]:
-        """The servers of chat completions by their paths, set up for tools."""
+        """The servers of chat completions by their paths, set up for tools. Their limits do not count: the bare
+        template is asked the same, and SGLang renders twice what fails."""
         tokens = {"bos_token": self.bos_token, "eos_token": self.eos_token}
+        render = partial(self.rendered, gives_up=False)
         return {
-            path: server(self.source, special_tokens=tokens, limits=self.limits, render=self.rendered, advises=False)
+            path: server(self.source, special_tokens=tokens, limits=self.limits, render=render, advises=False)
             for path, server in ((VLLM, VllmServer), (SGLANG, SglangServer))
         }
 
