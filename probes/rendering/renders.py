@@ -24,7 +24,7 @@ from jinjarun.serving.transformers import explain_chat_template
 from jinjarun.serving.vllm import VllmServer
 from jinjarun.template import Rendered, Span, Template
 from probes.chats.canaries import EVERY
-from probes.chats.messages import Chat, request_body
+from probes.chats.messages import Chat, request_body, with_text_arguments
 from probes.chats.named import CHATS
 from probes.report import FROZEN_NOW, Evidence, Failure
 
@@ -354,6 +354,11 @@ def dialect_of(path: str) -> str:
     """The dialect in which the path renders: vLLM and SGLang run Jinja2 as transformers does."""
     engine = path.partition(":")[0]
     return "llama.cpp" if engine == "llama.cpp" else "transformers"
+
+
+def as_sent(path: str, chat: Chat) -> Chat:
+    """The chat as a client of the path sends it: to vLLM arguments of calls go as text, for it refuses objects."""
+    return with_text_arguments(chat) if path == VLLM else chat
 
 
 def failure(error: JinjarunError) -> Failure:

@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any
 from jinjarun.errors import TemplateRaised
 from probes.chapters.shape import shape
 from probes.chats import canaries
-from probes.chats.messages import with_text_arguments
 from probes.laws.subject import Subject
 from probes.rendering.input_form import BARE, observer
 from probes.rendering.outcomes import Fate, fate_of, show
-from probes.rendering.renders import LLAMA_RAW, RAW, VLLM
+from probes.rendering.renders import LLAMA_RAW, RAW, as_sent
 
 if TYPE_CHECKING:
     from jinjarun.sources import Source, TokenData
@@ -166,9 +165,7 @@ class TemplateView:
         return fate_of(self.facts.renders.render(path, chat), *wanted)
 
     def ask_path(self, path: str, chat: Chat, *wanted: str) -> Asked:
-        """To vLLM the arguments of calls go as text: it refuses objects."""
-        if path == VLLM:
-            chat = with_text_arguments(chat)
+        chat = as_sent(path, chat)
         outcome = self.facts.renders.render(path, chat)
         return Asked(path, chat, outcome, fate_of(outcome, *wanted), wanted)
 
