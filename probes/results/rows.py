@@ -181,11 +181,7 @@ def tool(depth: str, limits: Limits | None = None) -> str:
     except PackageNotFoundError:
         ours = "unknown"
     engines = "+".join(f"{name}-{dialect_named(name).version}" for name in ("transformers", "llama.cpp"))
-    words = (
-        f"jinjarun {ours} conversations {CONVERSATION_SET} rules {RULE_SET} schema {SCHEMA_VERSION} {engines} {depth}"
-    )
-    usual = asdict(Limits())
-    others = (
-        [] if limits is None else [f"{key}={given}" for key, given in asdict(limits).items() if given != usual[key]]
-    )
-    return " ".join([words, *others])
+    sets = f"conversations {CONVERSATION_SET} rules {RULE_SET} schema {SCHEMA_VERSION}"
+    given, usual = asdict(limits or Limits()), asdict(Limits())
+    others = [f"{name}={value}" for name, value in given.items() if value != usual[name]]
+    return " ".join([f"jinjarun {ours} {sets} {engines} {depth}", *others])

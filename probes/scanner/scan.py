@@ -75,8 +75,8 @@ def scan(
     each CPU core); `executor` has them probed by anything with `submit`, and then `jobs` (default 64) only bounds what
     it is given at once. It is left open.
     `limit`: end after so many rows. `cache`: a folder in which answers are kept for later scans; they count as long as
-    tool, engines, `depth` and `limits` are the same. `known`: rows of an earlier scan, whose answers are not asked again.
-    `stdin` is what `-` reads.
+    tool, engines, `depth` and `limits` are the same. `known`: rows of an earlier scan, whose answers are not asked
+    again. `stdin` is what `-` reads.
 
     What a template does never raises. A file that cannot be read is a row with status "error", a template that hit a
     limit or lost its worker twice one with "not_evaluated". A full disk raises OSError, a damaged cache InputError, an

@@ -62,8 +62,8 @@ class Detail(TypedDict):
 
 
 def evaluate(template: str, depth: Depth, limits: dict[str, int] | None = None) -> Answered:
-    """Probes one template. Arguments and answer are plain JSON, so that any executor can carry them; `limits` are fields
-    of `Limits`."""
+    """Probes one template. Arguments and answer are plain JSON, so that any executor can carry them; `limits` are
+    fields of `Limits`."""
     allowed = Limits(**(limits or {}))
     report = probe(template, depth=depth, limits=allowed)
     detail: Detail = {
