@@ -123,8 +123,11 @@ class Reader:
         """Whether what closes the calls was missing at the end."""
         self.wasted = 0
         self.furthest = 0
+        self.then: tuple[tuple[str, ...], ...] = ()
+        """Of a section that is open: what may follow a call."""
         self.called = False
         self.said_content = False
+        """Whether content was said since the last call."""
         self.at = 0
         self.prefix = prefix or self.syntax.generation_prompt
         self.state = self._state(self.prefix)
@@ -328,7 +331,7 @@ class Reader:
         """White space at the start of content, or after a call, is no content if nothing or a call follows."""
         if end <= start or kind == "unsure":
             return False
-        if kind != "content" or (self.said_content and not self.called):
+        if kind != "content" or self.said_content:
             return True
         return not self.text[start:end].isspace()
 
@@ -371,7 +374,7 @@ class Reader:
                     scan = self.at
                     continue
             elif not inside and opening and (opened := (yield from self._chunks(found, opening))) >= 0:
-                if not before.isspace():
+                if self.said_content or not before.isspace():
                     self._emit("content", before)
                 self.at = scan = yield from self._skip(opened, trailing_space(content.open))
                 inside = True
@@ -387,7 +390,7 @@ class Reader:
     def _before(self, start: int, found: int, space: str) -> None:
         """Says the content before a call."""
         text = _less(self.text[start:found], space)
-        if not text.isspace():
+        if self.said_content or not text.isspace():
             self._emit("content", text)
 
     def _exit(self, found: int) -> Need:
@@ -402,7 +405,7 @@ class Reader:
 
     def _close(self, text: str, space: str) -> None:
         text = _less(text, space)
-        if not (self.called and text.isspace()):
+        if self.said_content or not (self.called and text.isspace()):
             self._emit("content", text)
         self.at = len(self.text)
 
@@ -442,6 +445,8 @@ class Reader:
             opened = at >= 0
             at = found if at < 0 else at
         between = chunks(calls.between)
+        follow = (chunks(calls.section.close), between or chunks(calls.open))
+        self.then = tuple(text for text in follow if text) if opened and chunks(calls.close) else ()
         last, said = -1, False
         while True:
             call = yield from self._call(at, calls)
@@ -451,7 +456,7 @@ class Reader:
             if not said:
                 before()
                 said = True
-            self.called = True
+            self.called, self.said_content = True, False
             for one in made:
                 self.say("call", one)
             at = last
@@ -832,7 +837,11 @@ class Reader:
     def _continues(self, at: int, form: TaggedArguments, following: tuple[str, ...]) -> Need:
         """Whether another argument or the end of the call stands at `at`."""
         if (end := (yield from self._chunks(at, following, cut=True))) >= 0:
-            return True
+            for text in self.then:
+                if (yield from self._chunks(end, text, cut=True)) >= 0:
+                    return True
+            if not self.then:
+                return True
         after = (*chunks(form.between), *chunks(form.open))
         end = yield from self._chunks(at, after)
         if end < 0 or not after:
