@@ -220,6 +220,12 @@ class Reader:
             at += 1
         return at
 
+    @property
+    def _tagged_calls(self) -> bool:
+        """Whether arguments stand one by one: without what closes the call nobody knows that all are there."""
+        calls = self.syntax.calls
+        return calls is not None and calls.call.style == "pieces" and calls.call.arguments.style == "tagged"
+
     # The whole answer
 
     def run(self) -> Need:
@@ -473,8 +479,7 @@ class Reader:
                 self.complete &= not self.final or self.furthest < self.dropped + len(self.text)
             self.cut = False
             return -1
-        tagged = calls.call.style == "pieces" and calls.call.arguments.style == "tagged"
-        if self.cut and tagged:
+        if self.cut and self._tagged_calls:
             self.complete = False
             self._problem(len(self.text), "the call is not closed: arguments may be missing")
         if opened and (closing := chunks(calls.section.close)):
@@ -499,7 +504,7 @@ class Reader:
         made, end = found
         if after:
             end = yield from self._chunks(end, after, cut=True)
-            if end < 0 or (self.cut and calls.call.style == "pieces" and not made[0]["function"]["arguments"]):
+            if end < 0 or (self.cut and self._tagged_calls and not made[0]["function"]["arguments"]):
                 return None
         return made, end
 
