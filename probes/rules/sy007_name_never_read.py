@@ -17,7 +17,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jinjarun.syntax.nodes import Name, Set, SetBlock, TupleExpr
-from probes.rendering.renders import PATHS
 from probes.rules.base import Rule
 from probes.rules.tree import nodes
 from probes.rules.view import Hit
@@ -42,7 +41,7 @@ def check(facts: Facts) -> list[Hit]:
     targets = {id(node.target) for node in found if isinstance(node, Set | SetBlock)}
     read = {node.name for node in found if isinstance(node, Name) and id(node) not in targets}
     unread = sorted((line, name) for name, line in made.items() if name not in read | KEPT and not name.startswith("_"))
-    engines = [path for path in PATHS if facts.renders.loads(path) is None]
+    engines = [path for path in facts.renders.paths if facts.renders.loads(path) is None]
     return [Hit(message=f"{name!r} is set and read nowhere", engines=engines, line=line) for line, name in unread]
 
 
