@@ -41,8 +41,7 @@ def limits(args: argparse.Namespace) -> Limits:
 
 def read_json(path: str, most: int) -> Any:
     """A JSON file of at most so many bytes, or standard input for `-`."""
-    data = read_stream(path, sys.stdin.buffer, most) if path == "-" else read_bytes(path, most)
-    return parse_json(path, decode(path, data)[0])
+    return parse_json(path, read_whole(path, most))
 
 
 def parse_json(what: str, text: str) -> Any:
@@ -63,10 +62,9 @@ def json_object(option: str, text: str | None) -> dict[str, Any]:
     return value
 
 
-def read_whole(path: str) -> str:
-    """A text file, or standard input for `-`."""
-    limit = Limits().input_bytes
-    data = read_stream(path, sys.stdin.buffer, limit) if path == "-" else read_bytes(path, limit)
+def read_whole(path: str, most: int) -> str:
+    """A text file of at most so many bytes, or standard input for `-`."""
+    data = read_stream(path, sys.stdin.buffer, most) if path == "-" else read_bytes(path, most)
     return decode(path, data)[0]
 
 

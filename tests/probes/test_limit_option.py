@@ -19,6 +19,7 @@ COMMANDS = {
     "prefix": ("--json",),
     "compare": ("--json",),
     "snapshot": ("--dir", "kept", "--json"),
+    "response": (),
     "fuzz": ("--max-examples", "3", "--database", "none", "--json"),
     "scan": ("--jobs", "1", "--json"),
 }
@@ -35,8 +36,18 @@ def test_every_command_that_renders_takes_a_limit(
     assert "limit exceeded" not in usual
     _, text, told = run(command, "dear.jinja", *COMMANDS[command], "--limit", "steps=200", "--limit", "items=1000")
     assert "limit exceeded: steps (jinjarun allows 200; to allow more: --limit steps=N" in text + told or (
-        command in ("prefix", "snapshot") and text != usual
+        command in ("prefix", "response", "snapshot") and text != usual
     )
+
+
+def test_parse_takes_a_limit(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "dear.jinja").write_text(DEAR)
+    (tmp_path / "answer.txt").write_text("Yes.")
+    code, _, told = run(
+        "parse", tmp_path / "dear.jinja", "--response", tmp_path / "answer.txt", "--limit", "source_bytes=9"
+    )
+    assert code == 1
+    assert "limit exceeded: source_bytes" in told
 
 
 @pytest.mark.parametrize("wrong", ["steps", "steps=", "steps=x", "steps=-1", "depth=10001", "hops=1"])
