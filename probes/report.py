@@ -7,9 +7,11 @@ depends on the terminal, the locale or the clock: the same input gives the same 
 
 from __future__ import annotations
 
+import json
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+from pydantic_core import PydanticSerializationError
 
 SCHEMA_VERSION = "1.0"
 RULE_SET = "2026.1"
@@ -19,11 +21,27 @@ FROZEN_NOW = 1763942400
 
 Answer = Literal["yes", "no", "unknown"]
 Severity = Literal["error", "warning", "info"]
-Path = Literal["transformers:raw", "llama.cpp:raw", "llama.cpp:llama-server", "transformers:apply_chat_template"]
+Path = Literal[
+    "transformers:raw",
+    "llama.cpp:raw",
+    "llama.cpp:llama-server",
+    "transformers:apply_chat_template",
+    "vllm:chat-completions",
+    "sglang:chat-completions",
+]
 
 
 class Model(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def json_text(self, *, indent: int | None = None, exclude_none: bool = False) -> str:
+        """This as JSON. UTF-8 has no lone surrogates (a file's name may hold some): where there are any, all that is
+        not ASCII is written as JSON's escapes."""
+        try:
+            return self.model_dump_json(indent=indent, exclude_none=exclude_none)
+        except PydanticSerializationError:
+            separators = (",", ":") if indent is None else None
+            return json.dumps(self.model_dump(exclude_none=exclude_none), indent=indent, separators=separators)
 
 
 class ToolInfo(Model):
@@ -75,9 +93,9 @@ class Failure(Model):
 class EngineStatus(Model):
     """How one engine on one path fares with the synthetic conversations: `rendered` of `of`."""
 
-    id: Literal["transformers", "llama.cpp"]
+    id: Literal["transformers", "llama.cpp", "vllm", "sglang"]
     version: str
-    path: Literal["raw", "llama-server", "apply_chat_template"]
+    path: Literal["raw", "llama-server", "apply_chat_template", "chat-completions"]
     loads: bool
     rendered: int
     of: int
@@ -369,7 +387,7 @@ class ServingAdvice(Model):
     `avoid` are for who writes requests, `notes` for who runs the server.
     """
 
-    engine: Literal["llama-server", "vllm", "transformers"]
+    engine: Literal["llama-server", "vllm", "sglang", "transformers"]
     flags: list[str]
     chat_template_kwargs: dict[str, Any]
     content_format: str | None
@@ -438,7 +456,7 @@ class ProbeReport(Model):
     server: ServerCheck | None = None
 
     def to_json(self, *, indent: int | None = 2) -> str:
-        return self.model_dump_json(indent=indent)
+        return self.json_text(indent=indent)
 
 
 def report_schema() -> dict[str, Any]:

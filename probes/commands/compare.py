@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from probes.commands import Command
-from probes.commands.options import Usage, made_up_options, request_options
+from probes.commands.options import Usage, made_up_options, paths_option, request_options
 from probes.commands.output import CLEAN, FINDING, print_json, write
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ def add_options(added: argparse.ArgumentParser) -> None:
 
     added.add_argument("new", metavar="NEW", nargs="?", help="compare the first template with this newer one instead")
     request_options(added)
+    paths_option(added)
     added.add_argument(
         "--fail-on",
         choices=("broken", "changed"),
@@ -27,7 +28,7 @@ def add_options(added: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from probes.commands.inputs import request, special_tokens, template_source
+    from probes.commands.inputs import limits, request, special_tokens, template_source
     from probes.comparison.engines import compare
     from probes.reporters.text import comparison_text
 
@@ -35,7 +36,14 @@ def run(args: argparse.Namespace) -> int:
         return run_templates(args)
     chat = request(args)
     source = template_source(args, "transformers")
-    result = compare(source.template(args.variant), **chat, **special_tokens(args, source), now=args.now)
+    result = compare(
+        source.template(args.variant),
+        **chat,
+        **special_tokens(args, source),
+        now=args.now,
+        limits=limits(args),
+        paths=args.paths,
+    )
     print_json(result.model_dump(mode="json")) if args.json else write(comparison_text(result))
     return CLEAN if result.agree else FINDING
 
@@ -43,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
 def run_templates(args: argparse.Namespace) -> int:
     from jinjarun.sources import open_source
     from probes.chats.corpus import corpus_folder
-    from probes.commands.inputs import read_once, template_source
+    from probes.commands.inputs import limits, read_once, template_source
     from probes.comparison.engines import compare_templates
     from probes.reporters.changes import template_comparison_text
 
@@ -60,6 +68,7 @@ def run_templates(args: argparse.Namespace) -> int:
         old_tokens=old.tokens,
         new_tokens=new.tokens,
         now=args.now,
+        limits=limits(args),
         max_examples=args.max_examples,
         seed=args.seed,
     )

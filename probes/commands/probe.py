@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from probes.commands import Command
-from probes.commands.options import clock_option, finding_options, tokenizer_option
+from probes.commands.options import clock_option, finding_options, paths_option, tokenizer_option
 from probes.commands.output import CLEAN, FINDING, fails, print_json, write
 
 if TYPE_CHECKING:
@@ -16,10 +16,11 @@ def add_options(added: argparse.ArgumentParser) -> None:
     clock_option(added)
     tokenizer_option(added)
     finding_options(added)
+    paths_option(added)
 
 
 def run(args: argparse.Namespace) -> int:
-    from probes.commands.inputs import template_source, upstream
+    from probes.commands.inputs import limits, template_source, upstream
     from probes.prober import probe
     from probes.rendering.counting import counter
     from probes.reporters.text import report_text
@@ -29,10 +30,12 @@ def run(args: argparse.Namespace) -> int:
         source.template(args.variant),
         name=source.name,
         tokens=source.tokens,
+        limits=limits(args),
         now=args.now,
         files=source,
         upstream=upstream(args),
         counter=counter(args.tokenizer),
+        paths=args.paths,
     )
     if source.kind == "server":
         from jinjarun.sources.server import RunningServer

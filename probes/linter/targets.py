@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from jinjarun.errors import JinjarunError, WorkerError
 from jinjarun.isolation import IsolatedExecutor
+from jinjarun.limits import Limits
 from jinjarun.sources import open_source
 from probes.chats.corpus import corpus_folder
 from probes.linter.lint import LintResult, lint
 from probes.linter.places import files_of
+from probes.rendering.renders import PATHS
 from probes.report import Evidence, Finding, NotEvaluated, TemplateInfo, TemplateSource
 from probes.rules import selected
 
@@ -36,6 +38,8 @@ class Options:
     preview: bool = False
     variant: str | None = None
     upstream: str | None = None
+    paths: tuple[str, ...] = PATHS
+    limits: Limits = field(default_factory=Limits)
 
 
 def lint_target(target: str, options: Options) -> list[LintResult]:
@@ -58,6 +62,8 @@ def lint_target(target: str, options: Options) -> list[LintResult]:
                 tokens=source.tokens,
                 files=source,
                 upstream=options.upstream,
+                paths=options.paths,
+                limits=options.limits,
                 source=TemplateSource.model_validate(source.report(name)),
                 variant=name,
             )
@@ -81,6 +87,7 @@ def _without_template(target: str, source: Source, options: Options) -> list[Lin
 def lint_isolated(target: str, options: dict[str, Any]) -> list[dict[str, Any]]:
     """`lint_target` for a worker: JSON in and out."""
     given: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in options.items()}
+    given["limits"] = Limits(**given["limits"])
     return [result.to_dict() for result in lint_target(target, Options(**given))]
 
 

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 from jinjarun.errors import TemplateRaised
 from probes.chapters.shape import shape
 from probes.chats import canaries
+from probes.laws.subject import Subject
 from probes.rendering.input_form import BARE, observer
 from probes.rendering.outcomes import Fate, fate_of, show
-from probes.rendering.renders import LLAMA_RAW, PATHS, RAW
+from probes.rendering.renders import LLAMA_RAW, RAW, as_sent
 
 if TYPE_CHECKING:
     from jinjarun.sources import Source, TokenData
@@ -93,8 +94,8 @@ class Asked:
 
     @property
     def refused(self) -> bool:
-        """The template itself refused the request by raise_exception."""
-        return isinstance(self.outcome.error, TemplateRaised)
+        """The template itself refused the request by raise_exception, or a server before it."""
+        return isinstance(self.outcome.error, TemplateRaised) or self.outcome.turned_away
 
     @property
     def failed(self) -> bool:
@@ -115,18 +116,20 @@ class TemplateView:
 
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
-        self.observers = {path: observer(facts.renders, path) for path in PATHS}
+        self.observers = {path: observer(facts.renders, path) for path in facts.renders.paths}
+        self._subjects: dict[str, Subject] = {}
 
     @cached_property
     def paths(self) -> tuple[str, ...]:
         """The paths on which something of a conversation is written; a rule has nothing to say of the others."""
-        return tuple(path for path in PATHS if self.facts.renders.loads(path) is None and self._speaks(path))
+        renders = self.facts.renders
+        return tuple(path for path in renders.paths if renders.loads(path) is None and self._speaks(path))
 
     def _speaks(self, path: str) -> bool:
         form = self.form(path)
         if self.fate(path, canaries.user_only(form), canaries.USER) == "written":
             return True
-        whole = self.facts.renders.render(path, canaries.calls(form)).text or ""
+        whole = self.ask_path(path, canaries.calls(form)).text
         return any(text in whole for text in SOMETHING)
 
     @property
@@ -138,6 +141,12 @@ class TemplateView:
     def loaded(self) -> str | None:
         """The same where it does not matter whether anything of a conversation is written."""
         return self.bare or next((path for path in (RAW, LLAMA_RAW) if self.facts.renders.loads(path) is None), None)
+
+    def subject(self, path: str) -> Subject:
+        """The template on this path as laws ask it; what is measured of it is kept."""
+        if path not in self._subjects:
+            self._subjects[path] = Subject(self.facts.source, renders=self.facts.renders, path=path)
+        return self._subjects[path]
 
     def form(self, path: str) -> Form:
         return self.observers[path].form
@@ -156,6 +165,7 @@ class TemplateView:
         return fate_of(self.facts.renders.render(path, chat), *wanted)
 
     def ask_path(self, path: str, chat: Chat, *wanted: str) -> Asked:
+        chat = as_sent(path, chat)
         outcome = self.facts.renders.render(path, chat)
         return Asked(path, chat, outcome, fate_of(outcome, *wanted), wanted)
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from jinjarun.errors import LimitExceeded
-from jinjarun.limits import STEP_BYTES, utf8_size
+from jinjarun.limits import STEP_BYTES, limit_exceeded, utf8_size
 from jinjarun.runtime.macro import Macro
 from jinjarun.runtime.scope import Scope, union
 from jinjarun.runtime.text import Origin, Text, join
@@ -14,6 +13,7 @@ from jinjarun.syntax import nodes
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from jinjarun.errors import LimitExceeded
     from jinjarun.limits import Limits
     from jinjarun.runtime.dialect import Dialect
     from jinjarun.runtime.run import Run
@@ -36,9 +36,10 @@ class Frame:
     """A place in the tree, entered by `with compiler.inside(...)`: like the one around it, but for what is given there.
 
     Known: the `scope`; `loops` that are open in this function; `soft`, below a condition, where an unknown filter fails
-    only if it is reached; the condition under which outputs are `escaping`, and its cost. Found so far: the `cost` in
-    steps of the straight-line code; the `names` that are read; whether something `jumps` out of an iteration; the
-    `deepest` level of the tree, of which `depth` is the present one.
+    only if it is reached; whether the place is in an output that is `constant` to Jinja2, which then works it out while
+    compiling; the condition under which outputs are `escaping`, and its cost. Found so far: the `cost` in steps of the
+    straight-line code; the `names` that are read; whether something `jumps` out of an iteration; the `deepest` level of
+    the tree, of which `depth` is the present one.
 
     What was found goes to the frame around this one when it is left: names and depth always, cost and jumps unless they
     began anew here.
@@ -48,6 +49,7 @@ class Frame:
         "_anew",
         "_compiler",
         "_outer",
+        "constant",
         "cost",
         "deepest",
         "depth",
@@ -69,6 +71,7 @@ class Frame:
         self.scope = scope
         self.loops = 0
         self.soft = False
+        self.constant = False
         self.escaping: Callable[[Env], Any] | None = None
         self.escaping_cost = 0
         self.cost = 1
@@ -84,7 +87,7 @@ class Frame:
     def inside(self, compiler: HasFrame, anew: Mapping[str, Any]) -> Frame:
         """A frame in this one, the same but for what is `anew`."""
         frame = Frame(self.scope)
-        frame.loops, frame.soft = self.loops, self.soft
+        frame.loops, frame.soft, frame.constant = self.loops, self.soft, self.constant
         frame.escaping, frame.escaping_cost = self.escaping, self.escaping_cost
         frame.cost, frame.names, frame.jumps = self.cost, self.names, self.jumps
         frame.start = frame.depth = frame.deepest = self.depth
@@ -167,14 +170,7 @@ class Walker:
         self.frame.cost += len(name) // _NAME_A_STEP
 
     def _too_deep(self, node: nodes.Node) -> LimitExceeded:
-        allowed = self.limits.depth
-        return LimitExceeded(
-            f"limit exceeded: depth (allowed {allowed:,})",
-            line=node.line,
-            column=node.column,
-            limit="depth",
-            allowed=allowed,
-        )
+        return limit_exceeded("depth", self.limits.depth, line=node.line, column=node.column)
 
     def body(self, stmts: list[nodes.Stmt], branch: tuple[int, str] | None = None) -> Closure:
         """A closure that charges for the straight-line code of `stmts` and runs it; it marks `branch` as reached."""
@@ -260,8 +256,10 @@ def _finish(env: Env, out: list[str]) -> str:
     """The captured output as one string, charged."""
     size = _charge_text(env.run, out)
     text = "".join(out)
-    if size >= 1_000_000 and not text.isascii() and utf8_size(text) > env.run.limits.string_bytes:
-        raise env.run.exceeded("string_bytes")
+    if not text.isascii():
+        allowed = env.run.limits.string_bytes
+        if 4 * size > allowed and utf8_size(text) > allowed:
+            raise env.run.exceeded("string_bytes")
     return text
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from jinjarun.dialects.adopting import EngineFloat
-from jinjarun.errors import LimitExceeded
+from jinjarun.limits import limit_exceeded
 from jinjarun.serving.chat_completions.errors import python_text, refused
 from jinjarun.serving.vllm.errors import REFUSALS
 
@@ -182,9 +182,7 @@ class VllmReader:
         except (TypeError, ValueError):
             value = None
         except RecursionError:
-            allowed = self.limits.data_depth
-            message = f"limit exceeded: data_depth (allowed {allowed})"
-            raise LimitExceeded(message, limit="data_depth", allowed=allowed) from None
+            raise limit_exceeded("data_depth", self.limits.data_depth) from None
         self.changes.note("arguments-parsed" if isinstance(value, dict) else "arguments-emptied", path)
         return value if isinstance(value, dict) else {}
 
@@ -204,6 +202,11 @@ def _other(text: str, path: str, reason: str) -> InputError:
     return refused(text, path, "other", reason, REFUSALS)
 
 
+def names_developer(source: str) -> bool:
+    """Whether the server takes the template for one that knows the developer role."""
+    return '"developer"' in source or "'developer'" in source
+
+
 def make_system(
     messages: list[dict[str, Any]], source: str, changes: Changes
 ) -> tuple[list[dict[str, Any]], list[int]]:
@@ -212,8 +215,7 @@ def make_system(
     With the messages come the numbers that they had; a merged one has that of the first.
     """
     numbers = list(range(len(messages)))
-    named = '"developer"' in source or "'developer'" in source
-    if named or all(message["role"] != "developer" for message in messages):
+    if names_developer(source) or all(message["role"] != "developer" for message in messages):
         return messages, numbers
     renamed = []
     for i, message in enumerate(messages):
