@@ -33,7 +33,7 @@ LAYERS = {
     ],
     "jinjarun": [
         "reference isolation",
-        "serving",
+        "responses serving",
         "template",
         "sources",
         "dialects",

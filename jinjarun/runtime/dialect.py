@@ -38,6 +38,8 @@ class Dialect(ABC):
 
     macro_type: ClassVar[type[Macro]] = Macro
     """What macros and callers are as values."""
+    caller_name: ClassVar[str | None] = None
+    """What the body of a call block is called."""
 
     # Expressions
     part_by_part: ClassVar[frozenset[str]] = frozenset()
@@ -98,7 +100,8 @@ class Dialect(ABC):
 
     @abstractmethod
     def slice(self, run: Run, value: Any, bounds: tuple[Any, Any, Any], *, constant: bool) -> Any:
-        """`value[start:stop:step]`; `...` stands for a bound that was not written. `constant`: a literal is sliced."""
+        """`value[start:stop:step]`; `...` stands for a bound that was not written. `constant`: in an output that names
+        no variable, which Jinja2 works out while compiling."""
 
     @abstractmethod
     def call(self, env: Env, callee: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -107,6 +110,10 @@ class Dialect(ABC):
     @abstractmethod
     def bind(self, macro: Macro, env: Env, calling: Env, args: list[Any], kwargs: dict[str, Any]) -> None:
         """Set the parameters of `macro` in `env`, the scope of its body; `calling` are the variables at the call."""
+
+    def special_values(self, varargs: list[Any], kwargs: dict[str, Any], caller: Any) -> dict[str, Any]:
+        """What "varargs", "kwargs" and "caller" are in a function that reads them; llama.cpp knows no such names."""
+        return {}
 
     @abstractmethod
     def name_blocks(self, env: Env, blocks: Mapping[str, Macro]) -> None:

@@ -86,6 +86,7 @@ class LlamaCpp(Dialect):
     filter_blocks_write_strings = False
     partial_output = False
     macro_type = TruthlessMacro
+    caller_name = "caller"
     part_by_part = frozenset({"capitalize", "title"})
     concat_first = False
     chained_comparisons = False
@@ -209,7 +210,7 @@ class LlamaCpp(Dialect):
             elif name in macro.defaults:
                 value = macro.defaults[name](calling)
             else:
-                raise RenderError(f"Not enough arguments provided to {quote(macro.name)!r}")
+                raise RenderError(f"Not enough arguments provided to {macro.name}")
             env[name] = value
 
     def name_blocks(self, env: Env, blocks: Mapping[str, Macro]) -> None:

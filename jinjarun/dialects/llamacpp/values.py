@@ -12,7 +12,7 @@ import re
 from json.encoder import encode_basestring, encode_basestring_ascii
 from typing import TYPE_CHECKING, Any
 
-from jinjarun.errors import RenderError, quote
+from jinjarun.errors import RenderError
 from jinjarun.runtime.macro import Macro
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class TruthlessMacro(Macro):
     __slots__ = ()
 
     def __bool__(self) -> bool:
-        raise RenderError(f"the macro {quote(self.name)} is neither true nor false")
+        raise RenderError(f"the macro {self.name} is neither true nor false")
 
 
 class Keyword:

@@ -154,7 +154,12 @@ class Calls(Walker):
         negated = node.negated
         if function is None:
             function = self.unknown(node, "test")
-        elif node.name in ("defined", "undefined") and isinstance(node.value, nodes.Name) and not self.traced:
+        elif (
+            node.name in ("defined", "undefined")
+            and not node.arguments
+            and isinstance(node.value, nodes.Name)
+            and not self.traced
+        ):
             return self.is_defined(node.value.name, (node.name == "undefined") != negated)
         apply = function
         plain = not node.arguments
@@ -190,7 +195,7 @@ class Calls(Walker):
 
         return unknown
 
-    def function(self, name: str, parameters: list[nodes.Parameter], body: list[nodes.Stmt]) -> Macro:
+    def function(self, name: str | None, parameters: list[nodes.Parameter], body: list[nodes.Stmt]) -> Macro:
         params = tuple(parameter.name for parameter in parameters)
         defaults: dict[str, Closure] = {}
         with self.inside(cost=len(parameters), names=set(), soft=False) as frame:
@@ -202,6 +207,10 @@ class Calls(Walker):
                     defaults[parameter.name] = constant(not_given)
             closure, _, masked = self.function_body(body, params)
             special = SPECIAL & frame.names
+        needs_default = "caller" in special and self.dialect.lexical_macros
+        if needs_default and any(p.name == "caller" and p.default is None for p in parameters):
+            message = "a parameter `caller` needs a default where the body reads it"
+            raise TemplateSyntaxError(message, line=body[0].line, column=body[0].column)
         cost, height = frame.cost, frame.height
         return self.dialect.macro_type(name, params, defaults, closure, self.finish, height, cost, special, masked)
 
