@@ -14,7 +14,7 @@ from probes.reporters.formats import Format
 from probes.reporters.overview import path_of, verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from probes.chapters.prefix import LawResult
     from probes.comparison.engines import Comparison
@@ -73,7 +73,7 @@ def figures_text(tally: Tally) -> Document:
 def _row(row: Row) -> str:
     place = quote(row.id) if row.key is None else f"{quote(row.id)} {quote(row.key)}"
     if row.summary is None:
-        why = "" if row.error is None else f": {quote(row.error['message'])}"
+        why = "" if row.error is None else f": {quote(row.error['message'].removeprefix(f'{row.id}: '))}"
         return f"{row.status.replace('_', ' '):13} {place}{why}"
     errors, warnings = row.summary.count("error"), row.summary.count("warning")
     found = " ".join(f"{count}{letter}" for count, letter in ((errors, "E"), (warnings, "W")) if count) or "clean"
@@ -170,6 +170,11 @@ def rules_text(rules: Iterable[Rule]) -> Document:
         lines.append(say(head, Part(f"  {rule.name}{mark}", "head"), cut=True))
         lines.append(say(rule.summary, first=" " * 16, indent=" " * 16))
     return Document(lines)
+
+
+def conversations_text(asked: Mapping[str, str]) -> Document:
+    """Names of conversations, and what each asks."""
+    return Document(table(asked.items(), indent=""))
 
 
 def rule_text(rule: Rule) -> Document:

@@ -121,3 +121,45 @@ def test_an_interrupt_at_the_start_shows_no_traceback() -> None:
     code = "import os, jinjarun.__main__; os.kill(os.getpid(), 2)"
     done = subprocess.run([sys.executable, "-c", code], stderr=subprocess.PIPE, check=False)
     assert (done.returncode, done.stderr) == (-signal.SIGINT, b"")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "near"),
+    [
+        (["prob", "x"], "probe"),
+        (["render", "family:chatmll"], "chatml"),
+        (["render", "family:chatml", "--conversation", "system-usr"], "system-user"),
+        (["render", "family:chatml", "--dialect", "lama.cpp"], "llama.cpp"),
+        (["rule", "text-beside-call-lost"], "text-beside-calls-lost"),
+        (["lint", "family:chatml", "--select", "TL1114"], "TL114"),
+        (["conversation", "two-turn"], "two-turns"),
+        (["fuzz", "family:chatml", "--law", "text-kept"], "texts-kept"),
+    ],
+)
+def test_a_mistyped_word_is_answered_with_the_nearest(arguments: list[str], near: str, run: Run) -> None:
+    code, out, errors = run(*arguments)
+    assert (code, out) == (2, "")
+    assert f"; did you mean {near}?" in errors
+
+
+def test_a_scan_of_nothing_is_wrong_usage_and_names_it_once(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "t.jinja").write_text(FINDS, encoding="utf-8")
+    code, out, _ = run("scan", "no/where", tmp_path / "t.jinja", "--jobs", "1")
+    assert code == 2
+    (line,) = (line for line in out.splitlines() if "no/where" in line and "hf download" in line)
+    assert line.startswith("error         no/where: is no file and no repository")
+    assert any("t.jinja" in line for line in out.splitlines())
+
+
+def test_conversations_are_listed_and_shown(run: Run) -> None:
+    code, out, _ = run("conversations")
+    assert code == 0
+    assert "system-user" in out
+    assert '"role": "system"' in run("conversations", "system-user")[1]
+
+
+def test_statistics_count_what_lint_finds(run: Run) -> None:
+    found = run("lint", "family:chatml")[1]
+    rows = [line.split() for line in run("lint", "family:chatml", "--statistics")[1].splitlines()]
+    assert rows
+    assert all(found.count(f" {code} ") >= int(count) for count, code, *_ in rows)
