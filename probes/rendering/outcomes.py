@@ -120,11 +120,12 @@ def is_unknown_role(source: str, before: str) -> bool:
 
 
 def show(chat: Chat, path: str, outcome: Outcome, fate: str, canary: str = "") -> Shown:
-    """Evidence of a fate: the canary in its surroundings, the start of a text without it, or the error."""
+    """Evidence of a fate: the canary in its surroundings, the start of a text without it, or the error. What a server
+    refuses before its template sees it is "refused"."""
     if outcome.text is None:
         error = outcome.error
         assert error is not None
-        return Shown(chat, path, fate, error.message, None, error.line)
+        return Shown(chat, path, "refused" if outcome.turned_away else fate, error.message, None, error.line)
     at = outcome.text.find(canary) if canary else -1
     if at < 0:
         return Shown(chat, path, fate, canary and f"not written: {canary}")
@@ -136,5 +137,7 @@ def complaint(outcome: Outcome) -> str:
     """A failure in a few words, for a reason."""
     error = outcome.error
     assert error is not None
+    if outcome.turned_away:
+        return f"fails: the server refuses it: {error.details.get('why') or quote(error.message[:120])}"
     line = "" if error.line is None else f" (line {error.line})"
     return f"fails: {quote(error.message[:120])}{line}"

@@ -101,10 +101,10 @@ def said(text: str, **options: Any) -> str:
 
 
 def test_the_verdict_says_what_works_where_and_whom_it_hurts() -> None:
-    assert said(FINDS).startswith("Works on llama-server and transformers.\nHurts ")
-    assert said("{% if %}").startswith("Does not load on llama-server and transformers.\n")
+    assert said(FINDS).startswith("Works on llama-server, transformers, vLLM and SGLang.\nHurts ")
+    assert said("{% if %}").startswith("Does not load on llama-server, transformers, vLLM and SGLang.\n")
     fails = "{% for m in messages %}{{ m.content.nope() }}{% endfor %}"
-    assert said(fails).startswith("Fails on llama-server and transformers.\n")
+    assert said(fails).startswith("Fails on llama-server, transformers, vLLM and SGLang.\n")
 
 
 def test_a_finding_shows_its_place(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
