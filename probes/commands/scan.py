@@ -115,9 +115,9 @@ def is_missing(target: str) -> bool:
     """Whether nothing is where the command line says, which is wrong usage, not an unreadable file."""
     from jinjarun.sources import FAMILY, SCHEMES, STDIN
     from jinjarun.sources.hf_cache import find_snapshot, is_repository
-    from probes.commands.walled import SCAN_CACHE
+    from probes.scanner.walk import CACHE
 
-    if target in (STDIN, SCAN_CACHE) or target.startswith((*SCHEMES, FAMILY)) or os.path.lexists(target):
+    if target in (STDIN, CACHE) or target.startswith((*SCHEMES, FAMILY)) or os.path.lexists(target):
         return False
     return not is_repository(target) or find_snapshot(target) is None
 
