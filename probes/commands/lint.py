@@ -30,7 +30,7 @@ def add_options(added: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from probes.commands.inputs import read_text, upstream, words
+    from probes.commands.inputs import limits, read_text, upstream, words
     from probes.linter import lint as linting
     from probes.linter.places import find_targets
     from probes.linter.targets import Options, lint_all
@@ -39,7 +39,15 @@ def run(args: argparse.Namespace) -> int:
     from probes.rules import rules, selected
 
     made = finding_format(args)
-    options = Options(words(args.select), words(args.ignore), args.preview, args.variant, upstream(args), args.paths)
+    options = Options(
+        words(args.select),
+        words(args.ignore),
+        args.preview,
+        args.variant,
+        upstream(args),
+        args.paths,
+        limits(args),
+    )
     _, unknown = selected(options.select, options.ignore)
     if unknown:
         near = nearest(unknown[0], [word for rule in rules().values() for word in (rule.code, rule.name)])

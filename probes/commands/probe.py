@@ -21,7 +21,7 @@ def add_options(added: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from probes.commands.inputs import template_source, upstream
+    from probes.commands.inputs import limits, template_source, upstream
     from probes.prober import probe
     from probes.rendering.counting import counter
     from probes.reporters.overview import overview_text
@@ -33,6 +33,7 @@ def run(args: argparse.Namespace) -> int:
         text,
         name=source.name,
         tokens=source.tokens,
+        limits=limits(args),
         now=args.now,
         files=source,
         upstream=upstream(args),
