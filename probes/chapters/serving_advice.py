@@ -45,6 +45,7 @@ Line = tuple[Where, str]
 
 TROUBLE = {
     "raised": "fails",
+    "refused": "refused with an error",
     "lost": "lost without an error",
     "dumped": "printed raw",
     "printed as a word": "printed as a word",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from jinjarun.errors import quote
@@ -114,6 +115,7 @@ def prefix_text(results: Iterable[LawResult], counter: Counter) -> str:
         lines += [
             f"{result.law:24}BROKEN: {kept} of {of} {unit} kept ({share} %)",
             f"{'':24}{result.cause}{where}",
+            *([] if result.remedy is None else [f"{'':24}kept with chat_template_kwargs {json.dumps(result.remedy)}"]),
             f"  - {_literal(growth.expected[growth.at :])}",
             f"  + {_literal(growth.actual[growth.at :])}",
         ]

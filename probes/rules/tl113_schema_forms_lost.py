@@ -18,7 +18,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from jinjarun.errors import quote
 from probes.chats import canaries
 from probes.chats.messages import say
 from probes.rules.base import Rule
@@ -97,7 +96,7 @@ def _asked(
     asked = [one for one in asked if one.path in known]
     good = fates(asked, "written")
     if failed := fates(asked, "raised"):
-        message = f"a tool with {name} in its parameters fails: {quote(failed[0].error)[:100]}"
+        message = f"a tool with {name} in its parameters fails: {failed[0].error}"
         return view.hit(message, failed, good, severity="warning", cause="schemas that fail")
     if lost := fates(asked, "lost"):
         message = f"of a parameter with {name} some names or values are not written"

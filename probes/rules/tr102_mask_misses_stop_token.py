@@ -44,7 +44,7 @@ def check(facts: Facts) -> list[Hit]:
     if tag is None or RAW not in view.paths:
         return []
     chat = _chat(view.form(RAW))
-    rendered = _rendered(facts, chat)
+    rendered = rendered_with_mask(facts, chat)
     if rendered is None or canaries.ANSWER not in rendered.text or LAST not in rendered.text:
         return []
     covered = [rendered.text[start:end] for start, end in rendered.generations or ()]
@@ -99,7 +99,7 @@ def _left_out(rendered: Rendered, closers: set[str]) -> str | None:
     return None
 
 
-def _rendered(facts: Facts, chat: Chat) -> Rendered | None:
+def rendered_with_mask(facts: Facts, chat: Chat) -> Rendered | None:
     """With the places of the blocks, as transformers asks for them."""
     template = facts.renders.template("transformers")
     if isinstance(template, JinjarunError):
