@@ -20,6 +20,7 @@ from jinjarun.runtime.scope import Env
 from jinjarun.runtime.stack import run_with_room
 from jinjarun.runtime.text import parts_of
 from jinjarun.syntax.parser import parse
+from jinjarun.syntax.search import names_any
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -91,8 +92,9 @@ class Template:
         self.limits = limits if limits is not None else Limits()
         self._dialect = dialect_named(dialect)
         self._tree = self._guarded(lambda: parse(source, self._dialect.syntax, self.limits))
-        self._program = self._guarded(lambda: self._compile(traced=False))
-        self._traced: Program | None = None
+        self._by_part = names_any(self._tree, self._dialect.part_by_part)
+        self._program = self._guarded(lambda: self._compile(traced=self._by_part))
+        self._traced: Program | None = self._program if self._by_part else None
 
     @property
     def dialect(self) -> str:
@@ -182,7 +184,7 @@ class Template:
         Where there is an `allowance`, the steps come off it."""
         _check_context(context)
         run = self._run_of(now, allowance=allowance)
-        traced = spans or generations
+        traced = spans or generations or self._by_part
         if generations:
             run.generations = Generations()
 
@@ -243,7 +245,7 @@ class Template:
         *history, prompt = program.statements
 
         def begin() -> Env:
-            adopted = dialect.adopt({**context, ADD_GENERATION_PROMPT: True}, run, spans=False)
+            adopted = dialect.adopt({**context, ADD_GENERATION_PROMPT: True}, run, spans=self._by_part)
             env = self._started(adopted, run, program)
             _run_all(history, env)
             return env

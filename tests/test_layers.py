@@ -33,7 +33,7 @@ LAYERS = {
     ],
     "jinjarun": [
         "reference isolation",
-        "serving",
+        "responses serving",
         "template",
         "sources",
         "dialects",
@@ -47,10 +47,12 @@ LAYERS = {
 
 
 def modules() -> dict[str, Path]:
-    """Every module of both packages by its name."""
+    """Every module of both packages by its name, but for the program that calls both."""
     found = {}
     for package in LAYERS:
         for path in (ROOT / package).rglob("*.py"):
+            if path.name == "__main__.py":
+                continue
             name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
             found[name.removesuffix(".__init__")] = path
     return found

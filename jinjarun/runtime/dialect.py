@@ -5,12 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from jinjarun.runtime.macro import CALL_STEPS
+from jinjarun.runtime.macro import CALL_STEPS, Macro
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from jinjarun.runtime.macro import Macro
     from jinjarun.runtime.run import Run
     from jinjarun.runtime.scope import Env
     from jinjarun.syntax.rules import SyntaxRules
@@ -37,11 +36,21 @@ class Dialect(ABC):
     partial_output: ClassVar[bool]
     """What an `if` wrote before a `break` inside it stays (Jinja2); llama.cpp loses it with the statement."""
 
+    macro_type: ClassVar[type[Macro]] = Macro
+    """What macros and callers are as values."""
+    caller_name: ClassVar[str | None] = None
+    """What the body of a call block is called."""
+
     # Expressions
+    part_by_part: ClassVar[frozenset[str]] = frozenset()
+    """Builtins that change each part of a joined string by itself: a template that names one is run with the parts of
+    its strings known."""
     concat_first: ClassVar[bool]
     """`~` binds tighter than `+` and `-` (Jinja2); else the three are one level."""
     chained_comparisons: ClassVar[bool]
     """`a < b < c` compares neighbours (Jinja2); else it compares `a < b` with `c`."""
+    arguments_first: ClassVar[bool]
+    """Arguments are evaluated before what is called with them (llama.cpp), but in call blocks."""
     ordered_keywords: ClassVar[bool]
     """Keyword arguments stay among the others, as values of their own (llama.cpp)."""
 
@@ -91,7 +100,8 @@ class Dialect(ABC):
 
     @abstractmethod
     def slice(self, run: Run, value: Any, bounds: tuple[Any, Any, Any], *, constant: bool) -> Any:
-        """`value[start:stop:step]`; `...` stands for a bound that was not written. `constant`: a literal is sliced."""
+        """`value[start:stop:step]`; `...` stands for a bound that was not written. `constant`: in an output that names
+        no variable, which Jinja2 works out while compiling."""
 
     @abstractmethod
     def call(self, env: Env, callee: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -100,6 +110,10 @@ class Dialect(ABC):
     @abstractmethod
     def bind(self, macro: Macro, env: Env, calling: Env, args: list[Any], kwargs: dict[str, Any]) -> None:
         """Set the parameters of `macro` in `env`, the scope of its body; `calling` are the variables at the call."""
+
+    def special_values(self, varargs: list[Any], kwargs: dict[str, Any], caller: Any) -> dict[str, Any]:
+        """What "varargs", "kwargs" and "caller" are in a function that reads them; llama.cpp knows no such names."""
+        return {}
 
     @abstractmethod
     def name_blocks(self, env: Env, blocks: Mapping[str, Macro]) -> None:

@@ -19,13 +19,13 @@ CALL_STEPS = 8
 class Macro:
     """`name(parameters)`: renders `body` in a scope of its own and gives its text.
 
-    `defaults` has a closure for each parameter that has one, by name. `height` is the depth of the body's tree, which
-    counts against the depth limit while the macro is active; `cost` is the steps that parameters and defaults take in
-    each call. `special` holds those of "caller", "kwargs" and "varargs" that the body reads. `env` are the variables
-    that the body sees; None: those where it is called.
+    `name` is None for a caller of Jinja2. `defaults` has a closure for each parameter that has one, by name. `height`
+    is the depth of the body's tree, which counts against the depth limit while the macro is active; `cost` is the steps
+    that parameters and defaults take in each call. `special` holds those of "caller", "kwargs" and "varargs" that the
+    body reads. `env` are the variables that the body sees; None: those where it is called.
     """
 
-    name: str
+    name: str | None
     parameters: tuple[str, ...]
     defaults: dict[str, Callable[[Env], Any]]
     body: Callable[[Env], Any]
@@ -38,7 +38,7 @@ class Macro:
 
     def defined_in(self, env: Env | None) -> Macro:
         """This macro as a value that sees the variables `env`."""
-        return Macro(
+        return type(self)(
             self.name,
             self.parameters,
             self.defaults,
@@ -52,4 +52,4 @@ class Macro:
         )
 
     def __repr__(self) -> str:
-        return f"<Macro {self.name!r}>"
+        return "<Macro anonymous>" if self.name is None else f"<Macro {self.name!r}>"

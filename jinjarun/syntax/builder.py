@@ -24,10 +24,7 @@ _DESCRIPTIONS = {
     "INTEGER": "`{}`",
     "FLOAT": "`{}`",
     "SIGNATURE": "`(`",
-    "JUXTAPOSED": "`{}`",
 }
-
-_UNASSIGNABLE = "this cannot be assigned"
 
 
 class Builder(Expressions):
@@ -64,7 +61,7 @@ class Builder(Expressions):
         self.fail(message, line, column, hint)
 
     def finish(self) -> None:
-        if self.loose and self.rules.compiled_to_python:
+        if self.loose:
             self.loop_control_outside(self.loose[0])
 
     def loop_control_outside(self, node: nodes.Break | nodes.Continue) -> NoReturn:
@@ -157,12 +154,9 @@ class Builder(Expressions):
 
     def _for_head(self, k: Kids, recursive: bool) -> tuple[nodes.For, int]:
         (line, column, _), target, _, (iterable, test) = k[:4]
-        choice, filtered = iterable, self.rules.filtered_group and test is None
-        if filtered and isinstance(choice, nodes.Conditional) and choice.otherwise is None:
-            iterable, test = choice.then, choice.test
         items = target.items if type(target) is nodes.TupleExpr else [target]
         for item in items:
-            if type(item) in (nodes.GetAttr, nodes.Invalid):
+            if type(item) is nodes.GetAttr:
                 self.fail("a loop assigns to names", item.line, item.column)
         self.enter(k[0])
         return nodes.For(line, column, target, iterable, test, [], None, recursive), len(self.loose)
@@ -184,7 +178,7 @@ class Builder(Expressions):
 
     def _for_end(self, node: nodes.For) -> nodes.For:
         self.open.pop()
-        if self.loop_targets and self.rules.compiled_to_python:
+        if self.loop_targets:
             target = self.loop_targets[-1]
             if (target.line, target.column) > (node.line, node.column):
                 self.fail("`loop` cannot be assigned in a loop", target.line, target.column, "use another name")
@@ -230,18 +224,6 @@ class Builder(Expressions):
         (line, column, name), attribute = k
         return nodes.GetAttr(line, column, nodes.Name(line, column, name), attribute[2])
 
-    def member_target(self, k: Kids) -> nodes.GetAttr:
-        return self.attribute(k)
-
-    def item_target(self, k: Kids) -> nodes.Expr:
-        node = self._target_value(k[0])
-        return nodes.Invalid(node.line, node.column, _UNASSIGNABLE)
-
-    call_target = item_target
-
-    def _target_value(self, value: Any) -> nodes.Expr:
-        return nodes.Name(*value) if type(value) is tuple else value
-
     def group_target(self, k: Kids) -> nodes.Expr:
         node: nodes.Expr = k[0]
         return self._group_target(node)
@@ -252,25 +234,15 @@ class Builder(Expressions):
                 self.loop_targets.append(node)
             return node
         if type(node) is nodes.TupleExpr:
-            node.items = self._unpacked([self._group_target(item) for item in node.items])
+            node.items = [self._group_target(item) for item in node.items]
             return node
-        if self.rules.strict_targets:
-            self.fail("this cannot be assigned", node.line, node.column, "only names can be assigned in parentheses")
-        if type(node) is nodes.GetAttr:
-            return node
-        return nodes.Invalid(node.line, node.column, _UNASSIGNABLE)
+        return self.fail("this cannot be assigned", node.line, node.column, "only names can be assigned in parentheses")
 
     def one_target(self, k: Kids) -> nodes.TupleExpr:
         return nodes.TupleExpr(k[0].line, k[0].column, [k[0]])
 
     def target_tuple(self, k: Kids) -> nodes.TupleExpr:
-        return nodes.TupleExpr(k[0][0].line, k[0][0].column, self._unpacked(k[0]))
-
-    def _unpacked(self, items: Kids) -> Kids:
-        """The targets of a tuple; llama.cpp unpacks to names only."""
-        if self.rules.strict_targets:
-            return items
-        return [i if type(i) is nodes.Name else nodes.Invalid(i.line, i.column, _UNASSIGNABLE) for i in items]
+        return nodes.TupleExpr(k[0][0].line, k[0][0].column, k[0])
 
     # ------------------------------------------------------------------------------------------------- other statements
 
@@ -283,8 +255,6 @@ class Builder(Expressions):
 
     def set_head_filters(self, k: Kids) -> nodes.SetBlock:
         tag, target, filters, _ = k
-        if not self.rules.strict_targets:  # llama.cpp takes `x | upper` for what is assigned to
-            target = nodes.Invalid(target.line, target.column, _UNASSIGNABLE)
         return self._set_head(tag, target, filters)
 
     def set_head_one_target(self, k: Kids) -> nodes.SetBlock:
@@ -318,7 +288,7 @@ class Builder(Expressions):
 
     def _function_end(self, loose: int) -> None:
         self.open.pop()
-        if len(self.loose) > loose and self.rules.compiled_to_python:
+        if len(self.loose) > loose:
             self.loop_control_outside(self.loose[loose])
 
     def parameter(self, k: Kids) -> tuple[Token, nodes.Expr | None]:
@@ -332,19 +302,17 @@ class Builder(Expressions):
 
     def _parameters(self, pairs: list[tuple[Token, nodes.Expr | None]]) -> list[nodes.Parameter]:
         parameters: list[nodes.Parameter] = []
-        if self.rules.ordered_arguments:
-            seen: set[str] = set()
-            defaults = False
-            for (line, column, name), default in pairs:
-                if name in self.constants:
-                    self.fail(f"`{name}` cannot be assigned", line, column)
-                if name in seen:
-                    self.fail(f"two parameters are named `{quote(name)}`", line, column)
-                if defaults and default is None:
-                    self.fail(f"the parameter `{quote(name)}` needs a default", line, column, "as those before it")
-                defaults = default is not None
-                seen.add(name)
-        for (_, _, name), default in pairs:
+        seen: set[str] = set()
+        defaults = False
+        for (line, column, name), default in pairs:
+            if name in self.constants:
+                self.fail(f"`{name}` cannot be assigned", line, column)
+            if name in seen:
+                self.fail(f"two parameters are named `{quote(name)}`", line, column)
+            if defaults and default is None:
+                self.fail(f"the parameter `{quote(name)}` needs a default", line, column, "as those before it")
+            defaults = default is not None
+            seen.add(name)
             parameters.append(nodes.Parameter(name, default))
         return parameters
 
@@ -357,8 +325,6 @@ class Builder(Expressions):
     def _call_head(self, tag: Token, parameters: Any, call: nodes.Expr) -> tuple[nodes.CallBlock, int]:
         if type(call) is not nodes.Call:
             self.fail("a call is expected after `call`", call.line, call.column, "such as `{% call macro() %}`")
-        if self.rules.call_block_callee and type(call.callee) is not nodes.Name:
-            self.fail("the name of a macro is expected after `call`", call.line, call.column)
         self.enter(tag)
         return nodes.CallBlock(tag[0], tag[1], self._parameters(parameters), call, []), len(self.loose)
 

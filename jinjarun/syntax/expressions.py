@@ -194,22 +194,21 @@ class Expressions:
         return nodes.Argument("double_star", "", k[1])
 
     def _arguments(self, arguments: list[nodes.Argument]) -> list[nodes.Argument]:
-        if self.rules.ordered_arguments:
-            seen: set[str] = set()
-            for argument in arguments:
-                kind = argument.kind
-                if kind == "positional":
-                    if not seen:
-                        continue
-                    problem = "a positional argument cannot follow these"
-                elif "double_star" in seen or kind in seen:
-                    problem = "this argument cannot follow those before it"
-                elif kind == "keyword" and "=" + argument.name in seen:
-                    problem = f"two arguments are named `{quote(argument.name)}`"
-                else:
-                    seen.add("=" + argument.name if kind == "keyword" else kind)
+        seen: set[str] = set()
+        for argument in arguments:
+            kind = argument.kind
+            if kind == "positional":
+                if not seen:
                     continue
-                self.fail(problem, argument.value.line, argument.value.column)
+                problem = "a positional argument cannot follow these"
+            elif "double_star" in seen or kind in seen:
+                problem = "this argument cannot follow those before it"
+            elif kind == "keyword" and "=" + argument.name in seen:
+                problem = f"two arguments are named `{quote(argument.name)}`"
+            else:
+                seen.add("=" + argument.name if kind == "keyword" else kind)
+                continue
+            self.fail(problem, argument.value.line, argument.value.column)
         return arguments
 
     def group(self, k: Kids) -> Any:

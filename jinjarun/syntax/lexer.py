@@ -33,7 +33,6 @@ KEYWORD_PAIRS = {"not in": ("not", "in"), "ignore missing": ("NAME", "NAME"), "w
 """Keywords of two words, and what the words are where the grammar does not allow the pair."""
 
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
-_WORDS = KEYWORDS.union(KEYWORD_PAIRS)
 _OPERAND_ENDS = frozenset({"NAME", "ATTRIBUTE", "FILTER", "STRING", "INTEGER", "FLOAT", ")", "]"})
 _BEFORE_IS = _OPERAND_ENDS | {"}"}
 
@@ -59,7 +58,7 @@ _NAMES = (_NAME, _OTHER_NAME)
 _ENDS = (_END, _CLOSE)
 
 _TOKEN = r"""{blank}*(?:
-      (not\s+in(?!\w) | ignore\s+missing(?!\w) | with(?:out)?\s+context(?!\w))
+      ({pair})
     | ({name})
     | \.{blank}*({name})
     | \|{blank}*({name})
@@ -94,6 +93,7 @@ def _patterns(rules: SyntaxRules) -> _Patterns:
     comment_signs = signs if rules.plus else ""
     blank, trimmed = rules.blank, rules.trimmed
     token = _TOKEN.format(
+        pair=r"not\s+in(?!\w) | ignore\s+missing(?!\w) | with(?:out)?\s+context(?!\w)" if rules.keywords else "(?!)",
         blank=blank,
         trimmed=trimmed,
         plus=plus_block,
@@ -169,8 +169,6 @@ class _Lexer:
                     continue
                 self.add("{% " + word, start, word)
                 position = self.read_tag(tag.end(), word, start)  # type: ignore[union-attr]
-            elif word in rules.ignored_tags:
-                position = self.skip_tag(tag.end(), word)  # type: ignore[union-attr]
             else:
                 self.unknown_tag(word, start)
         self.add(END_OF_INPUT, len(text), "")
@@ -201,7 +199,14 @@ class _Lexer:
         text, rules = self.source.text, self.rules
         data = text[start:end]
         line = data.rfind("\n") + 1
-        if rules.loses_first_character and start == 0 and kind != "{" and line < 2 and not data[1:].strip(rules.blanks):
+        if (
+            rules.loses_first_character
+            and start == 0
+            and kind != "{"
+            and line < 2
+            and data[:1].isascii()
+            and not data[1:].strip(rules.blanks)
+        ):
             return ""
         if sign == "-":
             return data.rstrip(rules.trimmed_characters)
@@ -224,12 +229,6 @@ class _Lexer:
         self.add_text(self.trim(start, end.start(), "%", end[1]), start)
         return end.end()
 
-    def skip_tag(self, offset: int, word: str) -> int:
-        match = self.patterns.token.match(self.source.text, offset)
-        if match is None or match.lastindex != _END:
-            self.fail(f"`%}}` expected after `{word}`", offset)
-        return match.end()
-
     def unknown_tag(self, word: str, offset: int) -> NoReturn:
         if word:
             hint = self.rules.unknown_tag_hints.get(word) or f"{self.source.engine} has no such tag"
@@ -241,7 +240,7 @@ class _Lexer:
         source, rules = self.source, self.rules
         text, newlines = source.text, source.newlines
         add_kind, add_token, kinds = self.kinds.append, self.tokens.append, self.kinds
-        keywords = _KEYWORDS_OF_TAGS.get(tag, _KEYWORDS)
+        keywords = _KEYWORDS_OF_TAGS.get(tag, _KEYWORDS) if rules.keywords else ()
         brackets: list[tuple[str, int]] = []
         line = source.place(start)[0]
         scan = self.patterns.token.finditer
@@ -275,7 +274,7 @@ class _Lexer:
                 elif group == _OPERATOR:
                     kind = value
                 elif group == _OPEN_BRACKET:
-                    kind = "SIGNATURE" if kinds[-1] == "{% call" and value == "(" else value
+                    kind = "SIGNATURE" if kinds[-1] == "{% call" and value == "(" and rules.keywords else value
                     brackets.append((_CLOSING[value], offset))
                     if len(brackets) > self.limits.brackets:
                         self.exceed("brackets", offset)
@@ -300,7 +299,7 @@ class _Lexer:
                         if brackets:
                             expected, bracket = brackets[-1]
                             self.fail(f"`{expected}` expected before the tag ends", offset, self.opened_at(bracket))
-                        if (kind == "}}") != (tag == "{{"):
+                        if (kind == "}}") != (tag == "{{") and tag not in rules.ignored_tags:
                             self.fail(f"`{kind}` does not end this tag", offset, self.opened_at(opened))
                         add_kind(kind)
                         add_token((line, offset - newlines[line - 1], kind))
@@ -314,17 +313,16 @@ class _Lexer:
                     value = self.float(value, offset)
                 elif group == _PAIR:
                     kind = "with context" if value[0] == "w" else "not in" if value[0] == "n" else "ignore missing"
-                    if kind == "not in" and rules.words_after_test and self.names_test():
+                    if kind == "not in" and self.names_test():
                         add_kind("NAME")
                         add_token((line, offset - newlines[line - 1], "not"))
                         kind = value = "in"
                 elif group == _SIGNED:
                     number = value[1:]
                     before = kinds[-1]
-                    if before == "}" or before in _WORDS or before.startswith("{% "):
-                        self.fail(f"`{value[0]}` cannot follow this in {rules.engine}", offset, "use parentheses")
-                    if before in _OPERAND_ENDS or not number:
-                        add_kind(value[0])
+                    operator = before in _OPERAND_ENDS or before.startswith("{% ")
+                    if operator or not number:
+                        add_kind(value[0] if operator else "SIGN")
                         add_token((line, offset - newlines[line - 1], value[0]))
                         if not number:
                             continue
@@ -351,7 +349,7 @@ class _Lexer:
         after_is = kinds[-2:] == ["is", "not"] or (word != "not" and kinds[-1] == "is")
         if after_is and kinds[-3 if kinds[-1] == "not" else -2] in _BEFORE_IS:
             return "NAME"
-        if self.rules.words_after_test and word not in ("and", "or", "else") and self.names_test():
+        if word not in ("and", "or", "else") and self.names_test():
             if word == "is":
                 self.fail("tests cannot be chained", offset, "join them with `and`")
             return "NAME"

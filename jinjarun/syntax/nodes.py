@@ -150,9 +150,16 @@ class Test(Expr):
 
 @dataclass(slots=True)
 class Invalid(Expr):
-    """A target that llama.cpp parses and fails at when it is reached: `{% set x[0] = 1 %}`, `{% set a, b.c = d %}`."""
+    """What llama.cpp parses and fails at when it is reached, `before` having been evaluated: `{% set x[0] = 1 %}`,
+    `{{ x|f(1).y }}`."""
 
     message: str
+    before: list[Expr]
+
+
+@dataclass(slots=True)
+class Blank(Expr):
+    """Nothing between the brackets of a GetItem, which llama.cpp reads as undefined."""
 
 
 # ----------------------------------------------------------------------------------------------------------- statements

@@ -1,4 +1,5 @@
-"""Text -> tree. Tokens drive the LALR tables; where a production ends, the Builder makes its node."""
+"""Text -> tree. Jinja2's tokens drive the LALR tables; where a production ends, the Builder makes its node. Those of
+llama.cpp are read by `Descent`."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from jinjarun.syntax import nodes, tables
 from jinjarun.syntax.builder import Builder
+from jinjarun.syntax.descent import Descent
 from jinjarun.syntax.lexer import KEYWORD_PAIRS, KEYWORDS, Token, tokenize
 
 if TYPE_CHECKING:
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 def parse(source: str, rules: SyntaxRules, limits: Limits) -> nodes.Template:
     """Read a template as one engine does. Raises TemplateSyntaxError and LimitExceeded, nothing else."""
     text, kinds, tokens = tokenize(source, rules, limits)
+    if not rules.keywords:
+        return nodes.Template(1, 1, Descent(text, kinds, tokens, rules, limits).template())
     builder = Builder(text, rules, limits)
     body = _run(_automaton(rules), kinds, tokens, builder)
     builder.finish()
@@ -72,9 +76,6 @@ def _run(state: State, kinds: list[str], tokens: list[Token], builder: Builder) 
                 (kind, token), later = later, None
                 continue
             if action is None:
-                if "JUXTAPOSED" in state and kind != "JUXTAPOSED":
-                    kind, later = "JUXTAPOSED", (kind, token)
-                    continue
                 if kind in KEYWORDS:
                     kind = "NAME"
                     continue
@@ -84,8 +85,6 @@ def _run(state: State, kinds: list[str], tokens: list[Token], builder: Builder) 
                     continue
                 action = _only_action(state)
                 if action is None:
-                    if kind == "JUXTAPOSED" and later is not None:
-                        kind, token = later
                     builder.unexpected(kind, token, values[-1] if values else None)
             size, build, symbol = action
             if build is not None:

@@ -15,7 +15,6 @@ _IN_JINJA2 = (
     "print raw include import from extends"
 )
 _DIGITS = r"\d++(?:_\d++)*+"
-_TARGETS = "only a name, `namespace.attribute`, or a tuple of them can be assigned"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -27,10 +26,11 @@ class SyntaxRules:
     tags: frozenset[str]
     """Words that may follow `{%`."""
     ignored_tags: frozenset[str] = frozenset()
-    """Words that may follow `{%` and mean nothing."""
+    """Those of them that mean nothing, whatever ends them."""
     unknown_tag_hints: Mapping[str, str] = field(default_factory=dict)
     without: Mapping[str, str] = field(default_factory=dict)
-    """What the grammar has and this engine does not: the alias of a production or the text of a terminal -> a hint."""
+    """What this engine does not read where it is likely to be written: a token, or a production of the grammar by its
+    alias -> a hint."""
     constants: Mapping[str, bool | None] = field(default_factory=dict)
     """Names that are literals, and so can never be assigned."""
 
@@ -55,6 +55,9 @@ class SyntaxRules:
     """A comment or raw block that opens in the last characters needs no end."""
 
     # Tokens
+    keywords: bool = True
+    """By where it stands, a word is a keyword, and grammar.lark reads what comes of it; else all words are names, and
+    descent.py reads them."""
     double_braces: bool = True
     """`{{` inside of a tag is a brace, twice."""
     float_pattern: str = rf"(?<!\.){_DIGITS}(?:(?:\.{_DIGITS})?[eE][+\-]?{_DIGITS}|\.{_DIGITS})"
@@ -67,20 +70,6 @@ class SyntaxRules:
     unicode_names: bool = True
     python_escapes: bool = True
     """Escapes in strings are Python's; else the few of C, and any other is an error."""
-    words_after_test: bool = True
-    """After the name of a test any word but `and`, `or` and `else` is its argument: `x is string if y` fails."""
-
-    # What is found when a node is complete
-    strict_targets: bool = True
-    """Only what can be assigned is read as a target; else the rest fails when it is reached."""
-    ordered_arguments: bool = True
-    """Positional arguments come first, `*` and `**` occur once each, and no keyword or parameter twice."""
-    call_block_callee: bool = False
-    """The call of a call block is of a plain name."""
-    filtered_group: bool = False
-    """`for x in (y if c)` filters as `for x in y if c` does."""
-    compiled_to_python: bool = True
-    """Refuse what Jinja2 parses but cannot compile: `break` outside of a loop, `set loop` inside of one."""
 
 
 JINJA2 = SyntaxRules(
@@ -102,13 +91,9 @@ JINJA2 = SyntaxRules(
     ),
     without=MappingProxyType(
         {
-            "JUXTAPOSED": "",
             "parameters_end": "no comma may follow the last parameter",
             "condition_inline_if": "Jinja2 reads no inline if here; put it in parentheses",
             "iterate_inline_if": "Jinja2 reads no inline if with an else here; put it in parentheses",
-            "member_target": _TARGETS,
-            "item_target": _TARGETS,
-            "call_target": _TARGETS,
         }
     ),
 )
@@ -116,7 +101,7 @@ JINJA2 = SyntaxRules(
 
 LLAMA_CPP = SyntaxRules(
     engine="llama.cpp",
-    tags=frozenset(_IN_BOTH.split()),
+    tags=frozenset([*_IN_BOTH.split(), "generation", "endgeneration"]),
     ignored_tags=frozenset({"generation", "endgeneration"}),
     unknown_tag_hints=MappingProxyType(
         {
@@ -141,27 +126,9 @@ LLAMA_CPP = SyntaxRules(
         {
             "//": "llama.cpp has no `//`; use (a / b)|int",
             "**": "llama.cpp has no `**`; multiply instead",
-            "colon": "llama.cpp reads no colon before `%}`",
-            "recursive": "llama.cpp has no recursive loops",
-            "filter_of_test": "put the test in parentheses before filtering it",
-            "dotted_filter": "a filter's name has no dots",
-            "dotted_test": "a test's name has no dots",
-            "block_filter_chain": "llama.cpp applies one filter a block; nest {% filter %} blocks",
-            "call_result": "put the value in parentheses before calling it",
-            "inline_if_again": "put the first inline if in parentheses",
-            "inline_if_again_else": "put the first inline if in parentheses",
-            "iterate_if_inline_if": "put the condition in parentheses",
-            "output_tuple": "write one value",
-            "empty_tuple": "llama.cpp has no empty tuples; use []",
-            "one_tuple": "no comma may follow the last item of a tuple",
-            "tuple_end": "no comma may follow the last item of a tuple",
-            "set_head_one_target": "no comma may follow the last target",
-            "set_head_target_list": "no comma may follow the last target",
-            "condition_tuple": "write one condition",
-            "iterate_tuple": "write the items as a list",
-            "iterate_tuple_if": "write the items as a list",
-            "subscript_tuple": "write one index",
-            "item_nothing": "an index is expected",
+            ":": "llama.cpp reads no colon before `%}`",
+            ",": "write one value, one condition, or a list",
+            "ATTRIBUTE": "names of filters and tests have no dots",
         }
     ),
     blank=r"[ \t\n\v\f\r]",
@@ -173,6 +140,7 @@ LLAMA_CPP = SyntaxRules(
     loses_first_character=True,
     last_newline="\n",
     open_at_the_end=False,
+    keywords=False,
     double_braces=False,
     float_pattern=r"[0-9]+\.[0-9]+",
     integer_pattern=r"[0-9]+",
@@ -180,11 +148,5 @@ LLAMA_CPP = SyntaxRules(
     signed_numbers=True,
     unicode_names=False,
     python_escapes=False,
-    words_after_test=False,
-    strict_targets=False,
-    ordered_arguments=False,
-    call_block_callee=True,
-    filtered_group=True,
-    compiled_to_python=False,
 )
 """llama.cpp's own engine, build b11434 (common/jinja)."""

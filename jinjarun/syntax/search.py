@@ -6,7 +6,7 @@ from dataclasses import fields
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from jinjarun.syntax.nodes import Argument, Branch, Node, Parameter
+from jinjarun.syntax.nodes import Argument, Branch, Const, Filter, GetAttr, Node, Parameter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,6 +32,16 @@ def walk(root: Any) -> Iterator[Any]:
             yield found
             kind: type = type(found)
             waiting.extend(getattr(found, name) for name in reversed(_names(kind)))
+
+
+def names_any(root: Any, names: frozenset[str]) -> bool:
+    """Whether one of `names` is written below `root` as that of a filter or a member."""
+    return bool(names) and any(
+        (type(found) is Filter and found.name in names)
+        or (type(found) is GetAttr and found.name in names)
+        or (type(found) is Const and found.value in names)
+        for found in walk(root)
+    )
 
 
 def find_all(root: Any, kind: type[N]) -> Iterator[N]:

@@ -21,4 +21,9 @@ def run(args: argparse.Namespace) -> int:
     return CLEAN
 
 
-COMMAND = Command("print chat_template_caps as llama-server's /props has it", run, no_options)
+COMMAND = Command(
+    "print chat_template_caps as llama-server's /props has it",
+    run,
+    no_options,
+    work=("probes.commands.inputs", "jinjarun.serving.caps"),
+)

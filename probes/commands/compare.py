@@ -68,4 +68,9 @@ def run_templates(args: argparse.Namespace) -> int:
     return FINDING if found.outcome in failing else CLEAN
 
 
-COMMAND = Command("show where engines differ, or two templates", run, add_options)
+COMMAND = Command(
+    "show where engines differ, or two templates",
+    run,
+    add_options,
+    work=("probes.commands.inputs", "probes.comparison.engines", "probes.reporters.text"),
+)

@@ -90,4 +90,10 @@ def run(args: argparse.Namespace) -> int:
     return FINDING if any(report.failed(strict=args.strict) for report in reports) else CLEAN
 
 
-COMMAND = Command("make up conversations and check that every law holds", run, add_options, "+")
+COMMAND = Command(
+    "make up conversations and check that every law holds",
+    run,
+    add_options,
+    "+",
+    work=("probes.commands.inputs", "probes.fuzzer.fuzz", "probes.reporters.fuzzing"),
+)

@@ -64,4 +64,10 @@ def run(args: argparse.Namespace) -> int:
     return FINDING if failing and not args.write_baseline else CLEAN
 
 
-COMMAND = Command("check templates, or folders of them, by the rules", run, add_options, "+")
+COMMAND = Command(
+    "check templates, or folders of them, by the rules",
+    run,
+    add_options,
+    "+",
+    work=("probes.commands.inputs", "probes.linter.lint", "probes.prober", "probes.reporters.text"),
+)

@@ -47,4 +47,9 @@ def run(args: argparse.Namespace) -> int:
     return FINDING if any(result.holds is False and result.law in failing for result in results) else CLEAN
 
 
-COMMAND = Command("check what a growing conversation keeps of the KV cache", run, add_options)
+COMMAND = Command(
+    "check what a growing conversation keeps of the KV cache",
+    run,
+    add_options,
+    work=("probes.commands.inputs", "probes.chapters.prefix", "probes.reporters.text"),
+)

@@ -44,4 +44,9 @@ def run(args: argparse.Namespace) -> int:
     return FINDING if differs or report.status != "complete" or fails(report.findings, args.fail_on) else CLEAN
 
 
-COMMAND = Command("report what a template can do, with evidence", run, add_options)
+COMMAND = Command(
+    "report what a template can do, with evidence",
+    run,
+    add_options,
+    work=("probes.commands.inputs", "probes.prober", "probes.reporters.text"),
+)

@@ -168,4 +168,9 @@ def rendered_json(answer: Rendered, dialect: str) -> dict[str, Any]:
     }
 
 
-COMMAND = Command("print the prompt that an engine would build", run, add_options)
+COMMAND = Command(
+    "print the prompt that an engine would build",
+    run,
+    add_options,
+    work=("probes.commands.inputs", "jinjarun.template"),
+)

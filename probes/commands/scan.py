@@ -226,5 +226,11 @@ class Waited:
 
 
 COMMAND = Command(
-    "probe every template of many files, each distinct one once", run, add_options, 0, bounded=False, prepare=prepare
+    "probe every template of many files, each distinct one once",
+    run,
+    add_options,
+    0,
+    bounded=False,
+    prepare=prepare,
+    work=("probes.scanner.scan", "probes.reporters.figures"),
 )

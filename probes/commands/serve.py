@@ -47,4 +47,11 @@ def run(args: argparse.Namespace) -> int:
     return CLEAN
 
 
-COMMAND = Command("answer llama-server's endpoints for a template", run, add_options, json=False, bounded=False)
+COMMAND = Command(
+    "answer llama-server's endpoints for a template",
+    run,
+    add_options,
+    json=False,
+    bounded=False,
+    work=("probes.commands.inputs", "probes.rendering.paths", "probes.serve.app"),
+)

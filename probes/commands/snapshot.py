@@ -57,4 +57,10 @@ def run(args: argparse.Namespace) -> int:
     return max(code, UNUSABLE if "missing" in states else FINDING if "changed" in states else CLEAN)
 
 
-COMMAND = Command("keep what templates write, and show what changed", run, add_options, "+")
+COMMAND = Command(
+    "keep what templates write, and show what changed",
+    run,
+    add_options,
+    "+",
+    work=("probes.commands.inputs", "probes.comparison.snapshot", "probes.reporters.changes"),
+)

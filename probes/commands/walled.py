@@ -43,21 +43,6 @@ MEGABYTE = 1_000_000
 POOL_MEGABYTES = 4000
 """Of a process that has workers: what strangers wrote costs those, and it has no --memory."""
 
-WORK = {
-    "render": ("probes.commands.inputs", "jinjarun.template"),
-    "caps": ("probes.commands.inputs", "jinjarun.serving.caps"),
-    "probe": ("probes.commands.inputs", "probes.prober", "probes.reporters.text"),
-    "lint": ("probes.commands.inputs", "probes.linter.lint", "probes.prober", "probes.reporters.text"),
-    "prefix": ("probes.commands.inputs", "probes.chapters.prefix", "probes.reporters.text"),
-    "compare": ("probes.commands.inputs", "probes.comparison.engines", "probes.reporters.text"),
-    "snapshot": ("probes.commands.inputs", "probes.comparison.snapshot", "probes.reporters.changes"),
-    "fuzz": ("probes.commands.inputs", "probes.fuzzer.fuzz", "probes.reporters.fuzzing"),
-    "scan": ("probes.scanner.scan", "probes.reporters.figures"),
-    "serve": ("probes.commands.inputs", "probes.rendering.paths", "probes.serve.app"),
-}
-"""What is imported before the walls are up, while Python can keep what it compiles. Imports behind them work, too; what
-starts threads (pyarrow, distributed) is imported there, because Landlock binds only threads that are started later."""
-
 
 def serve(parent: int, told: int, arguments: list[str]) -> None:
     """The life of a worker; only `probes.launch` calls this. Ends the process."""
@@ -66,12 +51,13 @@ def serve(parent: int, told: int, arguments: list[str]) -> None:
         os.setsid()
     os.closerange(3, told)
     os.closerange(told + 1, 1 << 16)
-    from probes.commands import program
+    from probes.commands import command_named, program
 
     def raise_walls(args: argparse.Namespace) -> None:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
-        if args.command != "rules":
-            _raise_walls(args, told)
+        work = command_named(args.command).work
+        if work:
+            _raise_walls(args, told, work)
 
     given = [bytes.fromhex(argument).decode("utf-8", "surrogateescape") for argument in arguments]
     try:
@@ -90,8 +76,8 @@ def _end(code: int) -> NoReturn:
     os._exit(code)
 
 
-def _raise_walls(args: argparse.Namespace, told: int) -> None:
-    for module in WORK[args.command]:
+def _raise_walls(args: argparse.Namespace, told: int, work: tuple[str, ...]) -> None:
+    for module in work:
         with contextlib.suppress(ImportError):
             importlib.import_module(module)
     _tell(told, {"seconds": _seconds(args), "acts": _begin_files(args, told)})

@@ -274,6 +274,13 @@ def forged_turns(case: Case) -> Iterator[Violation]:
             known=True,
             line=whole.line_at(place.start),
         )
+    for message in case.messages:
+        name = message.get("name", "") if message["role"] == "tool" else ""
+        forged = [mark for mark in marks if mark in name]
+        if forged and name in whole.text:
+            said = f"{forged[0]!r} in the name of a result makes a turn where prompts are plain text"
+            line = whole.line_at(whole.text.index(name))
+            yield Violation("forged-turns", "SC104", "name", said, whole.chat, "", forged[0], known=True, line=line)
 
 
 def structure_fixed(case: Case) -> Iterator[Violation]:

@@ -84,15 +84,25 @@ def snippet_setting() -> dict[str, Any]:
 
 def snippets(dialect: str) -> Iterator[Case]:
     """The one-line snippets, all with the same context."""
-    shared = snippet_setting()
-    for row in lines(DATA / "dialects.jsonl.gz"):
+    yield from _rows(DATA / "dialects.jsonl.gz", snippet_setting(), dialect)
+
+
+def edges(dialect: str) -> Iterator[Case]:
+    """Where an engine surprises: small templates by the kind of surprise, all with the same context. They were asked of
+    llama.cpp's engine, built from the sources of b11434, and of Jinja2 3.1.6 as `jinjarun.reference` sets it up."""
+    setting = json.loads((DATA / "edges-context.json").read_text(encoding="utf-8"))
+    yield from _rows(DATA / "edges.jsonl", setting, dialect)
+
+
+def _rows(path: Path, setting: dict[str, Any], dialect: str) -> Iterator[Case]:
+    for row in lines(path):
         yield Case(
             id=row["id"],
             group=row["group"],
             dialect=dialect,
             source=row["template"],
-            context=shared["context"],
-            now=shared["now"],
+            context=setting["context"],
+            now=setting["now"],
             **answer(row[ENGINES[dialect]]),
         )
 

@@ -18,6 +18,7 @@ from tests.conformance.golden import Case
 
 SUITES: dict[str, Callable[[str], Iterator[Case]]] = {
     "snippets": golden.snippets,
+    "edges": golden.edges,
     "reports": golden.reports,
     "templates": golden.templates,
 }

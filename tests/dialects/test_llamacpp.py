@@ -18,10 +18,6 @@ def render(source: str) -> str:
 @pytest.mark.parametrize(
     ("source", "expected"),
     [
-        # the first item is compared with the others, not with itself: two booleans have no order
-        ("{{ [false]|max }}", "False"),
-        ("{{ [false, 1]|max }}", "False"),
-        ("{{ [true, none]|min }}", "True"),
         # a choice in parentheses is the filter of the loop only where the loop has no other
         ("{% for x in (ints if x == 1) %}{{ x }}{% else %}E{% endfor %}", "1"),
         ("{% for x in (ints if x == 1) if true %}{{ x }}{% else %}E{% endfor %}", "E"),
@@ -42,6 +38,10 @@ def test_it_writes(source: str, expected: str) -> None:
 @pytest.mark.parametrize(
     "source",
     [
+        # the first item is compared with itself too, and two booleans have no order
+        "{{ [false]|max }}",
+        "{{ [false, 1]|max }}",
+        "{{ [true, none]|min }}",
         "{{ [true, false]|max }}",
         "{{ [false, true]|min }}",
         "{{ three|upper() }}",

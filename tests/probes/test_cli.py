@@ -19,6 +19,7 @@ from probes import cli
 from probes.commands import program
 from tests.probes.conftest import Run
 
+ROOT = Path(__file__).parents[2]
 SYSTEM_USER = (
     "<|im_start|>system\nYou are a careful Java assistant.<|im_end|>\n"
     "<|im_start|>user\nReverse a string.<|im_end|>\n<|im_start|>assistant\n"
@@ -263,3 +264,23 @@ def test_closed_standard_output(run: Run, monkeypatch: pytest.MonkeyPatch) -> No
         2,
         "jinjarun: cannot write: standard output is closed",
     )
+
+
+def test_it_runs_as_a_module() -> None:
+    command = [sys.executable, "-m", "jinjarun", "caps", "family:chatml"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["supports_system_role"] is True
+
+
+@pytest.mark.parametrize(
+    ("path", "theirs"), [("probes/__init__.py", "__all__ = ['poke']"), ("probes/__init__.py", ""), ("probes.py", "")]
+)
+def test_another_package_called_probes_is_noticed(path: str, theirs: str, tmp_path: Path) -> None:
+    (tmp_path / path).parent.mkdir(exist_ok=True)
+    (tmp_path / path).write_text(theirs, encoding="utf-8")
+    command = [sys.executable, "-m", "jinjarun", "caps", "family:chatml"]
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"another package called probes was imported instead of jinjarun's own: {tmp_path}" in done.stderr
+    assert "Traceback" not in done.stderr

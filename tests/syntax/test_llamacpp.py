@@ -110,8 +110,19 @@ def test_commas_are_optional(without: str, with_commas: str) -> None:
 READ = r"""
 {{ x is t 1 }}
 {{ x is t [1] }}
-{{ x is t1 is t2 }}
-{{ x is string if y else z }}
+{{ x is t1 and x is t2 }}
+{{ x is none if }}
+{{ x[] }}
+{{ x[1_000] }}
+{{ x[0:1:1:1] }}
+{{ x[1 2] }}
+{{ x|f(1).y }}
+{{ x|'f' }}
+{{ x.'y' }}
+{{ x is (t)(1).y }}
+{{ f('a'=1, *b) }}
+{{ or }}
+{{ f({} -1) }}
 {{ x.0 }}
 {{ x.if }}
 {{ if }}
@@ -129,6 +140,13 @@ READ = r"""
 {% set true = 1 %}
 {% set x %}{% endset %}
 {% set x | upper %}{% endset %}
+{% set x == 1 %}{% endset %}
+{% macro f(1) %}{% endmacro %}
+{% macro 'f'() %}{% endmacro %}
+{% call(1) m() %}{% endcall %}
+{% for 1 in y %}{% endfor %}
+{% filter f(1).x %}{% endfilter %}
+{% generation}}
 {% for in in x %}{% endfor %}
 {% for x in a if b else c %}{% endfor %}
 {% for x in (a if b) %}{% else %}{% endfor %}
@@ -158,11 +176,11 @@ REFUSED = r"""
 {{ (a,) }}
 {{ (a b) }}
 {{ x[1, 2] }}
-{{ x[] }}
+{{ x is t1 is t2 }}
+{{ x is string if y else z }}
 {{ x is t|f }}
 {{ x is a.b }}
 {{ x|a.b }}
-{{ x|f(1).y }}
 {{ a if b if c else d }}
 {{ {{'a': 1}: 2} }}
 {{ x +}}

@@ -41,7 +41,7 @@ def error(source: str, rules: SyntaxRules = JINJA2) -> TemplateSyntaxError:
         ("{% set x = 'a %}", JINJA2, 1, 12, "end it with '"),
         ("{{ x is a is b }}", JINJA2, 1, 11, "join them with `and`"),
         ("{{ '\\x4' }}", JINJA2, 1, 4, "write a backslash as"),
-        ("{% if a, b %}{% endif %}", LLAMA_CPP, 1, 7, "write one condition"),
+        ("{% if a, b %}{% endif %}", LLAMA_CPP, 1, 8, "one condition"),
     ],
 )
 def test_errors_say_where_and_what_to_do(source: str, rules: SyntaxRules, line: int, column: int, hint: str) -> None:

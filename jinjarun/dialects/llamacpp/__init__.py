@@ -13,10 +13,12 @@ from jinjarun.dialects.llamacpp.scalars import BOOLEAN, FLOAT, INTEGER, NONE, UN
 from jinjarun.dialects.llamacpp.strings import STRING
 from jinjarun.dialects.llamacpp.tests import TESTS
 from jinjarun.dialects.llamacpp.values import (
+    NO_MEMBER,
     UNDEFINED,
     Function,
     Keyword,
     Loop,
+    TruthlessMacro,
     Undefined,
     as_int,
     as_string,
@@ -27,15 +29,15 @@ from jinjarun.dialects.llamacpp.values import (
     type_name,
     wrap,
 )
-from jinjarun.errors import RenderError, SandboxViolation, quote
+from jinjarun.errors import RenderError, quote
 from jinjarun.runtime.dialect import Dialect
-from jinjarun.runtime.macro import Macro
 from jinjarun.runtime.text import Text, join
 from jinjarun.syntax.rules import LLAMA_CPP
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from jinjarun.runtime.macro import Macro
     from jinjarun.runtime.run import Run
     from jinjarun.runtime.scope import Env
 
@@ -83,8 +85,12 @@ class LlamaCpp(Dialect):
     nested_loops = 1_000
     filter_blocks_write_strings = False
     partial_output = False
+    macro_type = TruthlessMacro
+    caller_name = "caller"
+    part_by_part = frozenset({"capitalize", "title"})
     concat_first = False
     chained_comparisons = False
+    arguments_first = True
     ordered_keywords = True
 
     binary = BINARY
@@ -129,8 +135,6 @@ class LlamaCpp(Dialect):
         return to_bytes(text)
 
     def attribute(self, run: Run, value: Any, name: str) -> Any:
-        if name.startswith("__"):
-            raise SandboxViolation(f"the name {quote(name)!r} is not offered")
         builtin = find_builtin(run, value, name)
         if builtin is not None:
             return Function(name, builtin, (value,))
@@ -138,17 +142,17 @@ class LlamaCpp(Dialect):
 
     def item(self, run: Run, value: Any, key: Any) -> Any:
         if isinstance(key, Undefined):
-            return UNDEFINED
+            return NO_MEMBER
         if not is_hashable(run, key):
             raise RenderError(f"Type: {type_name(key)} is not allowed as object key")
         return self._member(run, value, key)
 
     def _member(self, run: Run, value: Any, key: Any) -> Any:
         if isinstance(value, Undefined):
-            return UNDEFINED
-        result: Any = UNDEFINED
+            return NO_MEMBER
+        result: Any = NO_MEMBER
         if isinstance(value, dict):
-            result = value.get(check_key(run, key, len(value)), UNDEFINED)
+            result = value.get(check_key(run, key, len(value)), NO_MEMBER)
             if isinstance(result, Undefined):
                 result = self._bound(run, value, as_string(run, key))
         elif isinstance(value, (str, *ARRAY)):
@@ -192,7 +196,7 @@ class LlamaCpp(Dialect):
     def call(self, env: Env, callee: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         if type(callee) is Function:
             return callee.function(env.run, *callee.this, *args)
-        if type(callee) is Macro:
+        if type(callee) is TruthlessMacro:
             return self.call_macro(callee, env, args, kwargs)
         raise RenderError(f"Callee is not a function: got {type_name(callee)}")
 
@@ -206,7 +210,7 @@ class LlamaCpp(Dialect):
             elif name in macro.defaults:
                 value = macro.defaults[name](calling)
             else:
-                raise RenderError(f"Not enough arguments provided to {quote(macro.name)!r}")
+                raise RenderError(f"Not enough arguments provided to {macro.name}")
             env[name] = value
 
     def name_blocks(self, env: Env, blocks: Mapping[str, Macro]) -> None:

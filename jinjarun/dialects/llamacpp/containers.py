@@ -182,7 +182,7 @@ def _extreme(op: str) -> Callable[..., Any]:
             return UNDEFINED
         keys = items if isinstance(attribute, Undefined) else _by_attribute(run, items, attribute)
         best = 0
-        for i in range(1, len(items)):
+        for i in range(len(items)):  # the first is compared with itself, which Booleans cannot be
             if ordered(run, keys[i], keys[best], op):
                 best = i
         return items[best]

@@ -18,6 +18,7 @@ from jinjarun.dialects.llamacpp.values import (
     is_number,
     truncate,
     type_name,
+    wrap,
 )
 from jinjarun.errors import RenderError
 from jinjarun.runtime.text import Text, join, repeat
@@ -184,7 +185,7 @@ BINARY: dict[str, Callable[[Run, Any, Any], Any]] = {
 def _negate(_run: Run, value: Any) -> Any:
     if not is_number(value):
         raise RenderError("Unary - operator requires numeric operand")
-    return -value
+    return wrap(-value) if type(value) is int else -value
 
 
 def _plus(_run: Run, value: Any) -> Any:

@@ -13,6 +13,7 @@ from json.encoder import encode_basestring, encode_basestring_ascii
 from typing import TYPE_CHECKING, Any
 
 from jinjarun.errors import RenderError
+from jinjarun.runtime.macro import Macro
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,6 +37,8 @@ class Undefined:
 
 
 UNDEFINED = Undefined()
+NO_MEMBER = Undefined("object_property")
+"""What a value has where there is nothing under a key."""
 
 
 class Function:
@@ -50,6 +53,15 @@ class Function:
 
     def __bool__(self) -> bool:
         raise RenderError(f"the function {self.name} is neither true nor false")
+
+
+class TruthlessMacro(Macro):
+    """A macro or a caller: a function, which no condition takes."""
+
+    __slots__ = ()
+
+    def __bool__(self) -> bool:
+        raise RenderError(f"the macro {self.name} is neither true nor false")
 
 
 class Keyword:

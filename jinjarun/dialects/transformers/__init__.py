@@ -46,6 +46,7 @@ class Transformers(Dialect):
     partial_output = True
     concat_first = True
     chained_comparisons = True
+    arguments_first = False
     ordered_keywords = False
 
     binary = operators.BINARY
@@ -96,7 +97,7 @@ class Transformers(Dialect):
     def bind(self, macro: Macro, env: Env, calling: Env, args: list[Any], kwargs: dict[str, Any]) -> None:
         parameters = macro.parameters
         if len(args) > len(parameters) and "varargs" not in macro.special:
-            raise TypeError(f"macro {quote(macro.name)!r} takes not more than {len(parameters)} argument(s)")
+            raise TypeError(f"{quote(repr(macro))} takes not more than {len(parameters)} argument(s)")
         missing = []
         for i, parameter in enumerate(parameters):
             if i < len(args):
@@ -106,16 +107,23 @@ class Transformers(Dialect):
             else:
                 env.pop(parameter, None)
                 missing.append(parameter)
-        if "caller" in macro.special and "caller" not in parameters:
-            env["caller"] = kwargs.pop("caller", None) or Undefined("No caller defined", name="caller")
+        reads_caller = "caller" in macro.special and "caller" not in parameters
+        caller = kwargs.pop("caller", None) if reads_caller else None
+        special = self.special_values(args[len(parameters) :], kwargs, caller)
+        if reads_caller:
+            env["caller"] = special["caller"]
         if "kwargs" in macro.special:
             env["kwargs"] = kwargs
         elif kwargs:
-            raise TypeError(f"macro {quote(macro.name)!r} takes no keyword argument {quote(next(iter(kwargs)))!r}")
+            raise TypeError(f"{quote(repr(macro))} takes no keyword argument {quote(next(iter(kwargs)))!r}")
         if "varargs" in macro.special:
-            env["varargs"] = tuple(args[len(parameters) :])
+            env["varargs"] = special["varargs"]
         for parameter in missing:
             env[parameter] = macro.defaults[parameter](env)
+
+    def special_values(self, varargs: list[Any], kwargs: dict[str, Any], caller: Any) -> dict[str, Any]:
+        missing = Undefined("No caller defined", name="caller")
+        return {"varargs": tuple(varargs), "kwargs": kwargs, "caller": caller or missing}
 
     def not_given(self, parameter: str) -> Undefined:
         return Undefined(f"parameter {parameter[:QUOTE_LIMIT]!r} was not provided", name=parameter)

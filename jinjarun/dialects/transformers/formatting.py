@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jinjarun.dialects.transformers.markup import Markup, alike, escaped, markup_size
 from jinjarun.dialects.transformers.measure import Extent, check_size, measure, to_text
-from jinjarun.dialects.transformers.values import check_public
 from jinjarun.limits import utf8_size
 
 if TYPE_CHECKING:
@@ -160,7 +159,6 @@ class _FieldFormatter(Formatter):
         value = self.get_value(first, args, kwargs)
         for is_attribute, name in rest:
             self.run.charge(_PART_STEPS)
-            check_public(name, f"a {type(value).__name__}")
             find = self.lookup.getattr if is_attribute else self.lookup.getitem
             value = find(self.run, value, name)
         return value, str(first)

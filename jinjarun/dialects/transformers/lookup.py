@@ -27,12 +27,17 @@ from jinjarun.dialects.transformers.values import (
 from jinjarun.errors import SandboxViolation
 from jinjarun.limits import utf8_size
 from jinjarun.runtime.macro import Macro
+from jinjarun.runtime.text import Text
 
 if TYPE_CHECKING:
     from jinjarun.runtime.run import Run
 
 _PATH_STEPS, _PART_STEPS = 8, 4
 """Steps for each of several paths of `attribute=`, and for each of its parts."""
+
+_OF_THE_HOST = {kind: frozenset(dir(kind)) for kind in (dict, list, tuple, str, int, float, bool, type(None))}
+_OF_THE_HOST[Text] = _OF_THE_HOST[str]
+"""All attributes that plain data have in Python. Any other name reaches nothing but keys."""
 
 MISSING: Any = object()
 """No such attribute."""
@@ -83,7 +88,7 @@ def _members(kind: type) -> dict[str, tuple[str, Any]]:
 def attribute(run: Run, obj: Any, name: str) -> Any:
     """`obj.name` without a look at its items; MISSING where there is none."""
     if name.startswith("_"):
-        check_public(name, f"a {type(obj).__name__}")
+        check_hidden(obj, name)
     member = _members(type(obj)).get(name)
     if member is not None:
         kind, function = member
@@ -103,6 +108,13 @@ def attribute(run: Run, obj: Any, name: str) -> Any:
     if isinstance(obj, Undefined):
         obj.fail()
     return MISSING
+
+
+def check_hidden(obj: Any, name: str) -> None:
+    """Refuse a name with an underscore that may be an attribute of the host's object."""
+    names = _OF_THE_HOST.get(type(obj))
+    if names is None or name in names:
+        check_public(name, f"a {type(obj).__name__}")
 
 
 def getattr_(run: Run, obj: Any, name: str) -> Any:
@@ -129,9 +141,7 @@ def getitem(run: Run, obj: Any, key: Any) -> Any:
     except (TypeError, LookupError):
         pass
     if isinstance(key, str):
-        if key.startswith("__") or (key.startswith("_") and not isinstance(obj, dict)):
-            check_public(key, f"a {type(obj).__name__}")
-        value = attribute(run, obj, key) if not key.startswith("_") else MISSING
+        value = attribute(run, obj, key)
         if value is not MISSING:
             return value
     return Undefined(name=key, kind=type(obj))
@@ -213,6 +223,5 @@ def _parts(run: Run, path: Any) -> list[Any]:
     run.charge((len(path) >> 3) + _PART_STEPS * path.count("."))
     parts: list[Any] = []
     for part in str(path).split("."):
-        check_public(part, "an object")
         parts.append(int(part) if part.isdigit() else part)
     return parts

@@ -103,8 +103,9 @@ def _leaf(run: Run, value: Any) -> int:
         run.charge(len(value) >> 4)
         return utf8_size(value)
     if type(value) is Macro:
-        run.charge(len(value.name) >> 4)
-        return len(value.name)
+        shown = repr(value)
+        run.charge(len(shown) >> 4)
+        return len(shown)
     if isinstance(value, int):
         pay_for_digits(run, value)
         return value.bit_length() // 4

@@ -64,6 +64,7 @@ class Compiler(Statements):
         nodes.Filter: Statements.filter,
         nodes.Test: Statements.test,
         nodes.Invalid: Statements.invalid,
+        nodes.Blank: Statements.blank,
     }
     statements: ClassVar[Table] = {
         nodes.Data: Statements.data,

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 from jinjarun.errors import RenderError, TemplateSyntaxError, quote
 from jinjarun.runtime.compiler.frame import Walker
 from jinjarun.runtime.failures import located
-from jinjarun.runtime.macro import Macro
 from jinjarun.syntax import nodes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from jinjarun.runtime.compiler.frame import Closure
+    from jinjarun.runtime.macro import Macro
     from jinjarun.runtime.run import Run
     from jinjarun.runtime.scope import Env
 
@@ -70,7 +70,14 @@ class Calls(Walker):
             except Exception as error:
                 raise located(error, node) from None
 
-        return call_
+        def call_arguments_first(env: Env) -> Any:
+            try:
+                args, kwargs = arguments(env)
+                return call(env, callee(env), args, kwargs)
+            except Exception as error:
+                raise located(error, node) from None
+
+        return call_arguments_first if dialect.arguments_first else call_
 
     def call_method(
         self,
@@ -82,12 +89,17 @@ class Calls(Walker):
         receiver = self.expr(callee.value)
         self.frame.cost += 1
         dialect, name = self.dialect, callee.name
+        arguments_first = dialect.arguments_first
 
         def call_method(env: Env) -> Any:
             try:
-                owner = receiver(env)
+                if arguments_first:
+                    args, kwargs = arguments(env)
+                    owner = receiver(env)
+                else:
+                    owner = receiver(env)
+                    args, kwargs = arguments(env)
                 method = table.get(type(owner))
-                args, kwargs = arguments(env)
                 if method is not None:
                     return method(env.run, owner, *args, **kwargs)
                 return dialect.call(env, dialect.attribute(env.run, owner, name), args, kwargs)
@@ -142,7 +154,12 @@ class Calls(Walker):
         negated = node.negated
         if function is None:
             function = self.unknown(node, "test")
-        elif node.name in ("defined", "undefined") and isinstance(node.value, nodes.Name) and not self.traced:
+        elif (
+            node.name in ("defined", "undefined")
+            and not node.arguments
+            and isinstance(node.value, nodes.Name)
+            and not self.traced
+        ):
             return self.is_defined(node.value.name, (node.name == "undefined") != negated)
         apply = function
         plain = not node.arguments
@@ -178,7 +195,7 @@ class Calls(Walker):
 
         return unknown
 
-    def function(self, name: str, parameters: list[nodes.Parameter], body: list[nodes.Stmt]) -> Macro:
+    def function(self, name: str | None, parameters: list[nodes.Parameter], body: list[nodes.Stmt]) -> Macro:
         params = tuple(parameter.name for parameter in parameters)
         defaults: dict[str, Closure] = {}
         with self.inside(cost=len(parameters), names=set(), soft=False) as frame:
@@ -190,8 +207,12 @@ class Calls(Walker):
                     defaults[parameter.name] = constant(not_given)
             closure, _, masked = self.function_body(body, params)
             special = SPECIAL & frame.names
+        needs_default = "caller" in special and self.dialect.lexical_macros
+        if needs_default and any(p.name == "caller" and p.default is None for p in parameters):
+            message = "a parameter `caller` needs a default where the body reads it"
+            raise TemplateSyntaxError(message, line=body[0].line, column=body[0].column)
         cost, height = frame.cost, frame.height
-        return Macro(name, params, defaults, closure, self.finish, height, cost, special, masked)
+        return self.dialect.macro_type(name, params, defaults, closure, self.finish, height, cost, special, masked)
 
 
 def constant(value: Any) -> Closure:

@@ -23,10 +23,18 @@ class Expressions(Calls):
         return constant(self.string(node, node.value) if isinstance(node.value, str) else node.value)
 
     def invalid(self, node: nodes.Invalid) -> Closure:
-        def invalid(_env: Env) -> None:
+        before = [self.expr(expr) for expr in node.before]
+
+        def invalid(env: Env) -> None:
+            for closure in before:
+                closure(env)
             raise RenderError(node.message, line=node.line, column=node.column)
 
         return invalid
+
+    def blank(self, _node: nodes.Blank) -> Closure:
+        missing = self.dialect.missing_else
+        return lambda _env: missing()
 
     def name(self, node: nodes.Name) -> Closure:
         name = node.name
@@ -241,7 +249,7 @@ class Expressions(Calls):
     def get_item(self, node: nodes.GetItem) -> Closure:
         value = self.expr(node.value)
         if isinstance(node.index, nodes.Slice):
-            return self.slice(value, node.index, constant=_is_constant(node.value))
+            return self.slice(value, node.index)
         item = self.dialect.item
         index = self.expr(node.index)
         if isinstance(node.index, nodes.Const) and type(node.index.value) is str:
@@ -250,8 +258,8 @@ class Expressions(Calls):
             return self.member(node.value, value, key, item, key)
         return lambda env: item(env.run, value(env), index(env))
 
-    def slice(self, value: Closure, node: nodes.Slice, *, constant: bool) -> Closure:
-        take = self.dialect.slice
+    def slice(self, value: Closure, node: nodes.Slice) -> Closure:
+        take, constant = self.dialect.slice, self.frame.constant
 
         def bound(part: nodes.Expr | None) -> Closure:
             return (lambda _env: ...) if part is None else self.expr(part)
@@ -300,10 +308,38 @@ class Expressions(Calls):
         return refuse
 
 
-def _is_constant(node: nodes.Expr) -> bool:
-    """A literal: what Jinja2 computes while compiling, and then by other rules for slices than while rendering."""
-    if isinstance(node, (nodes.TupleExpr, nodes.ListExpr)):
-        return all(_is_constant(item) for item in node.items)
-    if isinstance(node, nodes.DictExpr):
-        return all(_is_constant(part) for pair in node.pairs for part in pair)
-    return isinstance(node, nodes.Const)
+_UNFOLDED = frozenset({"map", "reject", "rejectattr", "select", "selectattr", "random"})
+"""Filters that Jinja2 does not apply while it compiles: they need the variables, or give something else each time."""
+
+
+def is_constant(root: nodes.Expr) -> bool:
+    """What Jinja2 works out while it compiles: it names no variable, and calls nothing."""
+    waiting: list[nodes.Expr | None] = [root]
+    while waiting:
+        node = waiting.pop()
+        match node:
+            case nodes.Const() | None:
+                pass
+            case nodes.TupleExpr(items=items) | nodes.ListExpr(items=items):
+                waiting += items
+            case nodes.DictExpr():
+                waiting += [part for pair in node.pairs for part in pair]
+            case nodes.Unary():
+                waiting.append(node.operand)
+            case nodes.Binary() | nodes.Compare():
+                waiting += [node.first, *(operand for _, operand in node.rest)]
+            case nodes.Conditional():
+                waiting += [node.test, node.then, node.otherwise]
+            case nodes.GetAttr():
+                waiting.append(node.value)
+            case nodes.GetItem():
+                waiting += [node.value, node.index]
+            case nodes.Slice():
+                waiting += [node.start, node.stop, node.step]
+            case nodes.Filter() | nodes.Test():
+                if type(node) is nodes.Filter and node.name in _UNFOLDED:
+                    return False
+                waiting += [node.value, *(argument.value for argument in node.arguments)]
+            case _:
+                return False
+    return True

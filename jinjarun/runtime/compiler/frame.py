@@ -36,9 +36,10 @@ class Frame:
     """A place in the tree, entered by `with compiler.inside(...)`: like the one around it, but for what is given there.
 
     Known: the `scope`; `loops` that are open in this function; `soft`, below a condition, where an unknown filter fails
-    only if it is reached; the condition under which outputs are `escaping`, and its cost. Found so far: the `cost` in
-    steps of the straight-line code; the `names` that are read; whether something `jumps` out of an iteration; the
-    `deepest` level of the tree, of which `depth` is the present one.
+    only if it is reached; whether the place is in an output that is `constant` to Jinja2, which then works it out while
+    compiling; the condition under which outputs are `escaping`, and its cost. Found so far: the `cost` in steps of the
+    straight-line code; the `names` that are read; whether something `jumps` out of an iteration; the `deepest` level of
+    the tree, of which `depth` is the present one.
 
     What was found goes to the frame around this one when it is left: names and depth always, cost and jumps unless they
     began anew here.
@@ -48,6 +49,7 @@ class Frame:
         "_anew",
         "_compiler",
         "_outer",
+        "constant",
         "cost",
         "deepest",
         "depth",
@@ -69,6 +71,7 @@ class Frame:
         self.scope = scope
         self.loops = 0
         self.soft = False
+        self.constant = False
         self.escaping: Callable[[Env], Any] | None = None
         self.escaping_cost = 0
         self.cost = 1
@@ -84,7 +87,7 @@ class Frame:
     def inside(self, compiler: HasFrame, anew: Mapping[str, Any]) -> Frame:
         """A frame in this one, the same but for what is `anew`."""
         frame = Frame(self.scope)
-        frame.loops, frame.soft = self.loops, self.soft
+        frame.loops, frame.soft, frame.constant = self.loops, self.soft, self.constant
         frame.escaping, frame.escaping_cost = self.escaping, self.escaping_cost
         frame.cost, frame.names, frame.jumps = self.cost, self.names, self.jumps
         frame.start = frame.depth = frame.deepest = self.depth

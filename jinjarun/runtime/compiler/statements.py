@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from jinjarun.errors import RenderError, SandboxViolation, TemplateSyntaxError, quote
 from jinjarun.limits import STEP_BYTES
+from jinjarun.runtime.compiler.calls import SPECIAL
+from jinjarun.runtime.compiler.expressions import is_constant
 from jinjarun.runtime.compiler.loops import Loops
 from jinjarun.runtime.failures import located
 from jinjarun.runtime.macro import Macro
@@ -30,7 +32,11 @@ class Statements(Loops):
         return data
 
     def output(self, node: nodes.Output) -> Closure:
-        value = self.escaped(self.expr(node.value))
+        if is_constant(node.value):
+            with self.inside(constant=True):
+                value = self.escaped(self.expr(node.value))
+        else:
+            value = self.escaped(self.expr(node.value))
         to_text = self.dialect.text
 
         if self.traced:
@@ -198,26 +204,31 @@ class Statements(Loops):
         return macro
 
     def call_block(self, node: nodes.CallBlock) -> Closure:
-        caller = self.function("caller", node.parameters, node.body)
+        caller = self.function(self.dialect.caller_name, node.parameters, node.body)
         if not isinstance(node.call, nodes.Call):
             raise TemplateSyntaxError("a call block needs a call", line=node.line, column=node.column)
         callee = self.expr(node.call.callee)
         arguments = self.arguments(node.call.arguments)
         dialect = self.dialect
+        if dialect.lexical_macros and any(argument.name == "caller" for argument in node.call.arguments):
+            raise TemplateSyntaxError("a call block gives `caller` itself", line=node.line, column=node.column)
         to_text = dialect.text
 
         def call_block(env: Env) -> None:
             try:
+                function = callee(env)
                 args, kwargs = arguments(env)
                 inner = env.child()
                 macro = caller.defined_in(inner)
                 env.run.hold(inner)
                 if dialect.lexical_macros:
+                    if "caller" in kwargs:
+                        raise TypeError("got multiple values for keyword argument 'caller'")
                     kwargs["caller"] = macro
                 else:
                     env = env.child()
                     env["caller"] = macro
-                value = dialect.call(env, callee(env), args, kwargs)
+                value = dialect.call(env, function, args, kwargs)
                 env.write(value if isinstance(value, str) else to_text(env.run, value))
             except Exception as error:
                 raise located(error, node) from None
@@ -287,9 +298,12 @@ class Statements(Loops):
     def generation(self, node: nodes.Generation) -> Closure:
         if not self.dialect.scoped_blocks:
             return self.body(node.body)
-        # Jinja2 makes a function of it, which no `break` can leave.
-        with self.inside(loops=0):
+        # Jinja2 makes a caller of it, which no `break` can leave, and which is called without arguments.
+        with self.inside(loops=0, names=set()) as frame:
             body = self.inner_body(node.body)
+            special = SPECIAL & frame.names
+        if special:
+            body = self.called_with_nothing(body, special)
         if not self.traced:
             return body
         finish = self.finish
@@ -308,6 +322,16 @@ class Statements(Loops):
             env.write(text)
 
         return generation
+
+    def called_with_nothing(self, body: Closure, special: frozenset[str]) -> Closure:
+        values = self.dialect.special_values
+
+        def called_with_nothing(env: Env) -> Any:
+            inner = env.child()
+            inner.update((name, value) for name, value in values([], {}, None).items() if name in special)
+            return body(inner)
+
+        return called_with_nothing
 
     def load(self, node: nodes.Load) -> Closure:
         def load(_env: Env) -> None:

@@ -166,7 +166,8 @@ def subjects(dialect: str) -> set[str]:
 
 def statements(dialect: str) -> set[str]:
     """All kinds of statements that a dialect reads, by the names of cases."""
-    tags = dialect_named(dialect).syntax.tags
+    syntax = dialect_named(dialect).syntax
+    tags = syntax.tags - syntax.ignored_tags
     kinds = [kind.__name__ for kind in nodes.Stmt.__subclasses__()]
     names = {re.sub(r"(?<=.)(?=[A-Z])", " ", kind).lower() for kind in kinds}
     return {f"statement {name}" for name in names if _TAGS.get(name, "if") in tags}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from jinja2.exceptions import FilterArgumentError, TemplateRuntimeError
 
@@ -19,6 +19,18 @@ Builtin = Callable[..., Any]
 
 _ITEM_STEPS = 2
 """An item visited and a builtin called."""
+
+
+def _found(table: Mapping[str, Builtin], name: Any, kind: str) -> Builtin:
+    """The builtin of that name; one that fails with the first item where there is none."""
+    if isinstance(name, str) and name in table:
+        return table[name]
+
+    def missing(*_: Any, **__: Any) -> NoReturn:
+        hash(name)  # what cannot be looked up fails as such
+        raise TemplateRuntimeError(f"No {kind} named {cut(str(name))!r}.")
+
+    return missing
 
 
 def mapping(filters: Mapping[str, Builtin]) -> Builtin:
@@ -45,9 +57,7 @@ def mapping(filters: Mapping[str, Builtin]) -> Builtin:
             raise FilterArgumentError("map requires a filter argument")
         name, *rest = args
         measure(run, name)
-        function = filters.get(name)
-        if function is None:
-            raise TemplateRuntimeError(f"No filter named {cut(str(name))!r}.")
+        function = _found(filters, name, "filter")
         return lambda item: function(run, item, *rest, **kwargs)
 
     return map_
@@ -78,9 +88,7 @@ def selecting(tests: Mapping[str, Builtin], *, keep: bool, by_attribute: bool) -
             return bool
         name, *rest = args
         measure(run, name)
-        function = tests.get(name)
-        if function is None:
-            raise TemplateRuntimeError(f"No test named {cut(str(name))!r}.")
+        function = _found(tests, name, "test")
         return lambda item: function(run, item, *rest, **kwargs)
 
     return select
