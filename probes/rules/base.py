@@ -60,7 +60,7 @@ HARM = (
     # an ordinary request fails
     *("TL102", "CT102", "CT104", "TL111"),
     # text is lost
-    *("RL101", "TL115", "TL106", "TL107", "RS102", "TL114", "RS103", "TL101", "TL113", "RL103", "RS101"),
+    *("RL101", "TL115", "CT107", "TL106", "TL107", "RS102", "TL114", "RS103", "TL101", "TL113", "RL103", "RS101"),
     # text is another
     *("CT101", "CT106", "TL104", "TL105", "TL112", "SY004", "SY005", "SC102", "SC103"),
     # tokens are others
