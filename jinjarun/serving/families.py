@@ -57,6 +57,8 @@ class Family:
     schemas: tuple[str, ...] = ("answer", "tools")
     """Whose JSON schemas the server turns into a grammar: those of the first that the request has. "unread tools" stand
     for tools that are offered but whose schemas nobody reads."""
+    adds_stops: bool = False
+    """Whether the server adds a stop of the model's to those of the client."""
     all_schemas: bool = False
     """Of all that the request has instead."""
     adapt: Callable[[Conversation, str, Limits], None] | None = None
@@ -229,6 +231,7 @@ FAMILIES = (
         has=("<role>ASSISTANT</role>", "<arg_key>"),
         opening="<role>ASSISTANT</role>\n<think>",
         closing="</think>",
+        adds_stops=True,
     ),
     Family(
         "cohere2-moe",

@@ -227,6 +227,9 @@ class LlamaServer:
             resumption = Resumption(request.messages[-1], content_too, prompt, opening, loaded.source)
             prompt += _resumed(resumption, loaded.analysis) if family is None else family.resumed(resumption)
         self._check_parser(prepared, opening)
+        adds_stops = loaded.analysis.adds_stops if family is None else family.adds_stops
+        if adds_stops and request.stop_fault is not None:
+            raise request.stop_fault
         if request.late_fault is not None:
             raise request.late_fault
         return Answer(prompt.decode("utf-8", "replace"), prompt, prepared, rendered)

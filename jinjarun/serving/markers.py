@@ -64,6 +64,8 @@ class Analysis:
     """Whose JSON schemas the server turns into a grammar, the first first. Those of tools only if it found calls."""
     fault: str | None = None
     """Why the server's analysis breaks on this template, if it does."""
+    adds_stops: bool = False
+    """Whether the server adds a stop of the model's to those of the client."""
 
 
 def segments(text: bytes) -> list[Segment]:
@@ -291,7 +293,8 @@ def analyze(source: str, render: Render, limits: Limits, *, supports_tool_calls:
         markers = _beside_calls(render, markers)
         has_calls, fault = _call_format(render, markers, limits)
         has_calls = has_calls or _is_nemotron_v2(source)
-    return Analysis(_corrected(source, markers), ("answer", "tools") if has_calls else ("answer",), fault)
+    schemas = ("answer", "tools") if has_calls else ("answer",)
+    return Analysis(_corrected(source, markers), schemas, fault, adds_stops=_LAGUNA in source)
 
 
 def _conversation(
@@ -430,6 +433,9 @@ def _call_format(render: Render, markers: ReasoningMarkers, limits: Limits) -> t
 _JSON_NAME = re.compile(rb'[{:][ \t\n\v\f\r]*"' + FIRST_TOOL.encode() + b'"')
 
 
+_LAGUNA = "laguna_glm_thinking"
+
+
 def _corrected(source: str, markers: ReasoningMarkers) -> ReasoningMarkers:
     """Templates that the server knows to be judged wrongly by the above."""
     if (
@@ -443,7 +449,7 @@ def _corrected(source: str, markers: ReasoningMarkers) -> ReasoningMarkers:
         markers = THINK_TAGS
     if _is_nemotron_v2(source):
         markers = replace(THINK_TAGS, start=b"<think>\n")
-    if "laguna_glm_thinking" in source:
+    if _LAGUNA in source:
         markers = replace(markers, start=markers.start.strip(SPACE), end=markers.end.strip(SPACE))
     return markers
 

@@ -112,8 +112,10 @@ class ChatRequest:
     variables: dict[str, Any]
     """What goes to the template as it is: `chat_template_kwargs` over the server's own."""
     client_variables: tuple[str, ...] = ()
+    stop_fault: InputError | None = None
+    """What it finds wrong, when the prompt is there, where the model's template adds a stop to those of the client."""
     late_fault: InputError | None = None
-    """What the server finds wrong only when the prompt is there."""
+    """What the server finds wrong after that."""
 
     @property
     def has_schema(self) -> bool:
@@ -181,8 +183,15 @@ def parse_request(body: Any, default_variables: Mapping[str, Any], limits: Limit
         enable_thinking=enable_thinking,
         variables=variables,
         client_variables=tuple(client_variables),
+        stop_fault=_stop_fault(fields.get("stop")),
         late_fault=_late_fault(fields),
     )
+
+
+def _stop_fault(stop: Any) -> InputError | None:
+    if stop is None or isinstance(stop, (str, list)):
+        return None
+    return _bad("stop must be a string or a list where the server adds a stop of the model's", "stop")
 
 
 def _late_fault(fields: dict[str, Any]) -> InputError | None:

@@ -102,10 +102,8 @@ def _path(place: _Place) -> str:
 
 
 def _integer(number: int, place: _Place) -> int | float:
-    if -_INT64 <= number < _INT64:
-        return int(number)
-    if 0 < number < 2 * _INT64:
-        return number - 2 * _INT64
+    if -_INT64 <= number < 2 * _INT64:
+        return int(number)  # beyond 63 bits without a sign, which templates do not know
     try:
         return float(number)
     except OverflowError:

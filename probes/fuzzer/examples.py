@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from probes.chapters import prefix
 from probes.chats import canaries as c
 from probes.chats.messages import say
+from probes.laws import LAWS
 from probes.laws.frames import frames_of
 from probes.rules import rules
 
@@ -24,11 +25,17 @@ WITH_TOOLS = (c.tools_offered, c.tools_without_system, c.text_parts)
 
 
 def examples(subject: Subject) -> tuple[list[Chat], list[Chat]]:
-    """Of the conversations that the template takes, those of the prefix chapter, and the others."""
+    """Of the conversations that the template takes, those that every law is asked of, and those that the laws are asked
+    of that render little: of the first kind are those of the prefix chapter and of rules that speak of heavy laws."""
     supports = subject.supports
     assert supports is not None
-    grown = (chat for build in prefix.LAWS.values() for chat in build(subject.on))
-    return list(filter(supports.covers, grown)), list(filter(supports.covers, _others(subject)))
+    every = [chat for build in prefix.LAWS.values() for chat in build(subject.on)]
+    every += [chat for rule in rules().values() if rule.code in _heavy() for chat in rule.asks(subject.on)]
+    return list(filter(supports.covers, every)), list(filter(supports.covers, _others(subject)))
+
+
+def _heavy() -> set[str]:
+    return {code for law in LAWS.values() if law.heavy for code in law.codes}
 
 
 def _others(subject: Subject) -> Iterator[Chat]:
@@ -38,7 +45,8 @@ def _others(subject: Subject) -> Iterator[Chat]:
     if calls is not None:
         yield from (build(calls) for build in (c.calls, c.one_call, c.parallel_calls, c.reasoning_in_loop))
     for rule in rules().values():
-        yield from rule.asks(on)
+        if rule.code not in _heavy():
+            yield from rule.asks(on)
     forged = f"{''.join(frames_of(subject).markers)}{c.TEXT}"
     yield on.form.chat([say("user", forged)])
     if calls is not None:

@@ -5,12 +5,13 @@ A new law is a function of a `Case` that yields `Violation`s, and a row in the `
 
 from __future__ import annotations
 
-from probes.laws import bounds, calls, growth, texts, turns
+from probes.laws import blocks, bounds, calls, growth, layout, optional, parts, rows, silence, texts, turns
 from probes.laws.case import Case
 from probes.laws.law import Law, Violation
 from probes.laws.subject import Subject
 
-LAWS: dict[str, Law] = {law.name: law for law in (*bounds.LAWS, *growth.LAWS, *texts.LAWS, *turns.LAWS, *calls.LAWS)}
+_MODULES = (bounds, growth, texts, parts, turns, layout, calls, silence, optional, blocks, rows)
+LAWS: dict[str, Law] = {law.name: law for module in _MODULES for law in module.LAWS}
 """Every law by its name, in the order in which they are reported."""
 
 EXAMPLES = 100

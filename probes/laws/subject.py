@@ -1,4 +1,4 @@
-"""One template on the bare path that is judged, as laws ask it."""
+"""One template on the path that is judged, as laws ask it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from jinjarun.errors import JinjarunError
 from probes.laws.prompt import Prompt
-from probes.rendering.input_form import judged
+from probes.rendering.input_form import judged, observer
 from probes.rendering.renders import CLOCK, LLAMA_RAW, RAW, Renders, dialect_of
 
 if TYPE_CHECKING:
@@ -37,16 +37,18 @@ class Subject:
         limits: Limits | None = None,
         now: datetime | float | None = None,
         renders: Renders | None = None,
+        path: str | None = None,
     ) -> None:
-        """With `renders` every render is kept there; without, only those of what is measured of the template."""
+        """With `renders` every render is kept there; without, only those of what is measured of the template. `path`
+        is judged instead of the bare path on which most comes through; on a served one no origins are known."""
         self.kept = renders is not None
         self.renders = renders or Renders(source, bos_token=bos_token, eos_token=eos_token, limits=limits, now=now)
         self.source = source
-        self.on = judged(self.renders)
+        self.on = judged(self.renders) if path is None else observer(self.renders, path)
         self.path = self.on.path
         self.dialect = dialect_of(self.path)
         self.refusals = {
-            path: refusal for path in (RAW, LLAMA_RAW) if (refusal := self.renders.loads(path)) is not None
+            bare: refusal for bare in (RAW, LLAMA_RAW) if (refusal := self.renders.loads(bare)) is not None
         }
         self._supports: Supports | None = None
         self._measured: dict[Callable[[Subject], Any], Any] = {}

@@ -16,10 +16,8 @@ References: JSON Schema as OpenAI's and MCP's tools use it; llama-server makes a
 from __future__ import annotations
 
 import re
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from jinjarun.errors import InputError
 from probes.chats import canaries
 from probes.chats.messages import say
 from probes.rules.base import Rule
@@ -61,64 +59,12 @@ def offering(form: Form, *schemas: dict[str, Any]) -> Chat:
     return form.chat([say("user", canaries.USER)], [tool])
 
 
-FUNCTIONS: dict[str, tuple[dict[str, Any], str]] = {
-    "no description": ({"parameters": {"type": "object", "properties": {}}}, "(description or '')"),
-    "a null description": (
-        {"description": None, "parameters": {"type": "object", "properties": {}}},
-        "(description or '')",
-    ),
-    "no parameters": ({"description": canaries.DESCRIPTION}, "(parameters or {})"),
-    "no required": (
-        {
-            "description": canaries.DESCRIPTION,
-            "parameters": {"type": "object", "properties": {canaries.PARAMETER: {"type": "string"}}},
-        },
-        "(required or [])",
-    ),
-}
-"""What a function may leave out, and what is to be written instead of the bare key."""
-
-
-def function_only(form: Form, given: dict[str, Any]) -> Chat:
-    """A question with one tool that has a name and what is given."""
-    function = {"name": canaries.TOOL, **given}
-    tool: Tool = {"type": "function", "function": function}
-    return form.chat([say("user", canaries.USER)], [tool])
-
-
-def _functions(view: TemplateView) -> list[Hit]:
-    """Keys that are optional in a function and without which the template fails, or prints nothing as a word."""
-    known = {one.path for one in view.ask(canaries.tools_without_system, canaries.TOOL) if one.fate == "written"}
-    for name, (given, instead) in FUNCTIONS.items():
-        asked = view.ask(partial(function_only, given=given), canaries.TOOL)
-        asked = [one for one in asked if one.path in known and not isinstance(one.outcome.error, InputError)]
-        good = fates(asked, "written")
-        if failed := fates(asked, "raised"):
-            message = f"a tool with {name} fails: {failed[0].error}"
-            suggestion = f"write {instead} where the template reads the key"
-            return [
-                view.hit(
-                    message,
-                    failed,
-                    good,
-                    severity="error",
-                    suggestion=suggestion,
-                    cause="keys of tools that are optional",
-                )
-            ]
-    return []
-
-
 def asks(on: PathObserver) -> list[Chat]:
     return [offering(on.form, schema) for schema, _ in FORMS.values()]
 
 
 def check(facts: Facts) -> list[Hit]:
     view = facts.view
-    return [*_functions(view), *_schemas(view)]
-
-
-def _schemas(view: TemplateView) -> list[Hit]:
     troubled = _together(view)
     if not troubled:
         return []
@@ -166,7 +112,7 @@ RULE = Rule(
     code="TL113",
     name="schema-forms-lost",
     severity="warning",
-    summary="Tools without optional keys fail, or parameters with anyOf, $ref, enum or nested types fail or are lost.",
+    summary="Parameters with anyOf, $ref, enum, nested or absent type fail or lose information.",
     suggestion="write what the format's own notation cannot say with tojson",
     check=check,
     triggers=(

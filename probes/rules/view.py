@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from jinjarun.errors import TemplateRaised
 from probes.chapters.shape import shape
 from probes.chats import canaries
+from probes.laws.subject import Subject
 from probes.rendering.input_form import BARE, observer
 from probes.rendering.outcomes import Fate, fate_of, said, show
 from probes.rendering.renders import APPLY, LLAMA_RAW, PATHS, RAW
@@ -116,6 +117,7 @@ class TemplateView:
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
         self.observers = {path: observer(facts.renders, path) for path in PATHS}
+        self._subjects: dict[str, Subject] = {}
 
     @cached_property
     def paths(self) -> tuple[str, ...]:
@@ -138,6 +140,12 @@ class TemplateView:
     def loaded(self) -> str | None:
         """The same where it does not matter whether anything of a conversation is written."""
         return self.bare or next((path for path in (RAW, LLAMA_RAW) if self.facts.renders.loads(path) is None), None)
+
+    def subject(self, path: str) -> Subject:
+        """The template on this path as laws ask it; what is measured of it is kept."""
+        if path not in self._subjects:
+            self._subjects[path] = Subject(self.facts.source, renders=self.facts.renders, path=path)
+        return self._subjects[path]
 
     def form(self, path: str) -> Form:
         return self.observers[path].form

@@ -439,6 +439,37 @@ BODY = JSON | st.fixed_dictionaries(
 )
 
 
+LAGUNA = SHOW + "{# laguna_glm_thinking #}"
+LING_3 = SHOW + "{# <role>ASSISTANT</role> <arg_key> #}"
+
+
+@pytest.mark.parametrize("stop", [5, True, {}, 1.5])
+@pytest.mark.parametrize("source", [LAGUNA, LING_3])
+def test_stop_that_takes_no_other_beside_it(source: str, stop: Any) -> None:
+    """Read in the server's source: it adds a stop of its own for these templates (server-common.cpp, b11434)."""
+    body = {"messages": [{"role": "user", "content": "Hi"}], "stop": stop}
+    assert answer(source, body) == 400
+    assert isinstance(answer(SHOW, body), str)
+
+
+@pytest.mark.parametrize("stop", [None, "a", ["a"], [5]])
+def test_stop_that_takes_another(stop: Any) -> None:
+    assert isinstance(answer(LAGUNA, {"messages": [{"role": "user", "content": "Hi"}], "stop": stop}), str)
+
+
+def test_large_arguments() -> None:
+    """An object becomes text with its numbers as they are; a template that reads it as an object has 64 bits."""
+    call = {"type": "function", "function": {"name": "f", "arguments": {"a": 2**64 - 1, "b": 2**63, "c": -(2**63)}}}
+    body = {"messages": [{"role": "assistant", "content": "", "tool_calls": [call]}, {"role": "user", "content": ""}]}
+    as_text = (
+        "{% for m in messages %}{% for c in m.tool_calls or [] %}{{ c.function.arguments }}{% endfor %}{% endfor %}"
+    )
+    assert answer(as_text, body) == '{"a":18446744073709551615,"b":9223372036854775808,"c":-9223372036854775808}'
+    each = "{% for k, v in c.function.arguments.items() %}{{ v }},{% endfor %}"
+    as_object = as_text.replace("{{ c.function.arguments }}", each)
+    assert answer(as_object, body) == "-1,-9223372036854775808,-9223372036854775808,"
+
+
 @settings(max_examples=300, deadline=None)
 @given(BODY, st.sampled_from([SHOW, PARTS_ONLY, NO_SYSTEM, CALLS, GEMMA, THINK + "{# <|channel|> #}"]))
 def test_any_body_gives_a_prompt_or_a_status(body: Any, source: str) -> None:

@@ -57,7 +57,7 @@ def check(facts: Facts) -> list[Hit]:
 
 
 RULE = Rule(
-    code="TR103",
+    code="TR104",
     name="mask-covers-generation-prompt",
     severity="warning",
     summary="A generation block begins before the end of what the generation prompt writes.",

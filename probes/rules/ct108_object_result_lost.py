@@ -47,7 +47,7 @@ def _with_object(form: Form) -> Chat:
 
 
 RULE = Rule(
-    code="CT107",
+    code="CT108",
     name="object-result-lost",
     severity="error",
     summary="A tool's result that is an object leaves no trace; results must be strings.",

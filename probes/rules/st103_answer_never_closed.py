@@ -58,7 +58,7 @@ def check(facts: Facts) -> list[Hit]:
 
 
 RULE = Rule(
-    code="ST102",
+    code="ST103",
     name="answer-never-closed",
     severity="error",
     summary="Turns of users are closed by a marker, and answers by nothing, so that generation has no end to learn.",

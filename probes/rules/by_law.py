@@ -1,0 +1,56 @@
+"""What a law finds on conversations of the probe, as hits: the rule and the law are then one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from probes.laws.case import Case
+from probes.rules.view import Asked, Hit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from probes.chats.messages import Chat
+    from probes.laws.law import Violation
+    from probes.rendering.input_form import PathObserver
+    from probes.report import Severity
+    from probes.rules.view import TemplateView
+
+
+def broken_on(
+    view: TemplateView,
+    law: Callable[[Case], Iterator[Violation]],
+    asks: Callable[[PathObserver], Iterable[Chat]],
+    code: str,
+) -> dict[str, dict[str, Violation]]:
+    """By the cause, on which paths the law is broken in a way that the rule of this `code` speaks of."""
+    found: dict[str, dict[str, Violation]] = {}
+    for path in view.paths:
+        subject = view.subject(path)
+        for chat in asks(subject.on):
+            for broken in law(Case(subject, chat)):
+                if broken.code == code:
+                    found.setdefault(broken.cause, {}).setdefault(path, broken)
+    return found
+
+
+def hit_of(
+    view: TemplateView, broken: dict[str, Violation], *, severity: Severity, cause: str | None = None, message: str = ""
+) -> Hit:
+    """One hit for one cause; the paths on which it was not seen are those that do well."""
+    asked = {path: _asked(view, path, found.chat) for path, found in broken.items()}
+    first = next(iter(broken.values()))
+    good = [_asked(view, path, first.chat) for path in view.paths if path not in broken]
+    return view.hit(
+        message or first.message,
+        list(asked.values()),
+        good,
+        severity=severity,
+        line=first.line,
+        cause=cause,
+    )
+
+
+def _asked(view: TemplateView, path: str, chat: Chat) -> Asked:
+    outcome = view.facts.renders.render(path, chat)
+    return Asked(path, chat, outcome, "written" if outcome.ok else "raised", ())
