@@ -18,6 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from probes.chats import canaries
+from probes.rendering.renders import APPLY
 from probes.rules.base import Rule
 from probes.rules.view import Hit, fates
 
@@ -36,6 +37,8 @@ def check(facts: Facts) -> list[Hit]:
         return []
     written = {one.path for one in fates(view.ask_calls(canaries.one_call, canaries.RESULT), "written")}
     lost = [one for one in lost if one.path in written]
+    if all(one.path != APPLY for one in lost):  # the only path on which programs hand objects to a template
+        return []
     message = "a tool's result that is an object leaves no trace and no error: results must be strings"
     return [view.hit(message, lost, severity="error", cause="object results")] if lost else []
 
