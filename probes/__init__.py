@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         chat_template_caps,
     )
     from probes.chapters.prefix import LawResult, check_prefix_stability
+    from probes.chapters.response import response_syntax
     from probes.chats.strategies import conversations, messages, tool_calls, tools
     from probes.chats.supports import Supports
     from probes.comparison.engines import Comparison, TemplateComparison, compare, compare_templates
@@ -72,6 +73,7 @@ __all__ = [
     "lint",
     "messages",
     "probe",
+    "response_syntax",
     "scan",
     "snapshot",
     "tool_calls",
@@ -85,6 +87,7 @@ _HOMES = {
         *("WorkerError", "chat_template_caps"),
     ),
     "probes.chapters.prefix": ("LawResult", "check_prefix_stability"),
+    "probes.chapters.response": ("response_syntax",),
     "probes.chats.strategies": ("conversations", "messages", "tool_calls", "tools"),
     "probes.chats.supports": ("Supports",),
     "probes.comparison.engines": ("Comparison", "TemplateComparison", "compare", "compare_templates"),

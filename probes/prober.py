@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from jinjarun.dialects import dialect_named
 from jinjarun.errors import InputError, JinjarunError
 from jinjarun.sequences import common_prefix
+from jinjarun.serving import sglang, vllm
 from jinjarun.serving.caps import BUILD
 from probes.chapters.contract import contract
 from probes.chapters.family import family_of
@@ -24,6 +25,8 @@ from probes.rendering.renders import (
     LLAMA_SERVER,
     PATHS,
     RAW,
+    SGLANG,
+    VLLM,
     EvidenceBook,
     Renders,
     dialect_of,
@@ -48,6 +51,7 @@ from probes.report import (
 from probes.rules import Facts, run_rules
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from datetime import datetime
 
     from jinjarun.limits import Limits
@@ -59,6 +63,8 @@ Depth = Literal["quick", "full"]
 Status = Literal["complete", "partial", "invalid", "not_evaluated"]
 LIMITS_ENOUGH = 2
 """Conversations that hit a limit on a path before the others are not asked any more."""
+VERSIONS = {VLLM: vllm.VERSION, SGLANG: sglang.VERSION}
+"""Of the servers that are not versioned as a dialect."""
 CONTEXT = 30
 """Code points around a difference that the report quotes."""
 
@@ -77,15 +83,16 @@ def probe(
     files: Source | None = None,
     upstream: str | None = None,
     counter: Counter | None = None,
+    paths: Collection[str] = PATHS,
 ) -> ProbeReport:
     """The report on `template`, which is always template text, never a path.
 
     `name` stands in the commands that repeat evidence; `tokens` is the token data of the model's files; `now` replaces
     the frozen clock. `depth` "quick" has engines (without transformers' own path), caps and stop alone. `rules` are
     those to run, by their codes (default: all that are not in preview); some need `files`, whatever the place of the
-    template holds, or `upstream`, the text of the template that this one should equal. Never raises because of a
-    template: one that parses in neither dialect gives `status: "invalid"`. `counter` counts tokens in prefix figures
-    (default: code points).
+    template holds, or `upstream`, the text of the template that this one should equal. `counter` counts tokens in
+    prefix figures (default: code points). `paths` are the request paths to ask, ids of PATHS; the bare templates are
+    asked in any case. Never raises because of a template: one that parses in neither dialect gives `status: "invalid"`.
     """
     if not isinstance(template, str):
         raise InputError(f"a template is a str, not {type(template).__name__}", path="template")
@@ -95,10 +102,11 @@ def probe(
         eos_token=_text(tokens, "eos"),
         limits=limits,
         now=now,
+        paths=paths,
     )
     book = EvidenceBook(name)
     not_evaluated: list[NotEvaluated] = []
-    asked = PATHS if depth == "full" else (RAW, LLAMA_RAW, LLAMA_SERVER)
+    asked = [path for path in renders.paths if depth == "full" or path != APPLY]
     engines = [engine_status(renders, path, not_evaluated) for path in asked]
     loads = [engine.loads for engine in engines]
     status: Status = "invalid" if not any(loads) else "partial" if not_evaluated else "complete"
@@ -194,7 +202,7 @@ def template_info(template: str, name: str | None, variant: str, source: Templat
 
 def engine_status(renders: Renders, path: str, not_evaluated: list[NotEvaluated]) -> EngineStatus:
     """How `path` fares with the conversations; its first error, and a note for each that hit a limit."""
-    dialect, _, way = path.partition(":")
+    engine, _, way = path.partition(":")
     refusal = renders.loads(path)
     rendered = limits_hit = 0
     first: Failure | None = failure(refusal) if refusal is not None else None
@@ -214,8 +222,8 @@ def engine_status(renders: Renders, path: str, not_evaluated: list[NotEvaluated]
                 not_evaluated.append(NotEvaluated(what=what, why=outcome.error.message, how="raise the limit"))
             first = first or failure(outcome.error)
     return EngineStatus(
-        id=dialect,  # type: ignore[arg-type]  # the two dialects are the two ids
-        version=dialect_named(dialect).version,
+        id=engine,  # type: ignore[arg-type]  # the ids are those of PATHS
+        version=VERSIONS[path] if path in VERSIONS else dialect_named(engine).version,
         path=way,  # type: ignore[arg-type]  # and the ways are those of PATHS
         loads=refusal is None,
         rendered=rendered,

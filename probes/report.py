@@ -19,7 +19,14 @@ FROZEN_NOW = 1763942400
 
 Answer = Literal["yes", "no", "unknown"]
 Severity = Literal["error", "warning", "info"]
-Path = Literal["transformers:raw", "llama.cpp:raw", "llama.cpp:llama-server", "transformers:apply_chat_template"]
+Path = Literal[
+    "transformers:raw",
+    "llama.cpp:raw",
+    "llama.cpp:llama-server",
+    "transformers:apply_chat_template",
+    "vllm:chat-completions",
+    "sglang:chat-completions",
+]
 
 
 class Model(BaseModel):
@@ -75,9 +82,9 @@ class Failure(Model):
 class EngineStatus(Model):
     """How one engine on one path fares with the synthetic conversations: `rendered` of `of`."""
 
-    id: Literal["transformers", "llama.cpp"]
+    id: Literal["transformers", "llama.cpp", "vllm", "sglang"]
     version: str
-    path: Literal["raw", "llama-server", "apply_chat_template"]
+    path: Literal["raw", "llama-server", "apply_chat_template", "chat-completions"]
     loads: bool
     rendered: int
     of: int
@@ -371,7 +378,7 @@ class ServingAdvice(Model):
     `avoid` are for who writes requests, `notes` for who runs the server.
     """
 
-    engine: Literal["llama-server", "vllm", "transformers"]
+    engine: Literal["llama-server", "vllm", "sglang", "transformers"]
     flags: list[str]
     chat_template_kwargs: dict[str, Any]
     content_format: str | None

@@ -26,6 +26,13 @@ class Region(Part):
     close: str = ""
 
 
+class Reasoning(Region):
+    """What the model thinks. `unclosed`: what a text is that the prompt opened as reasoning and that never ends: some
+    templates write answers without reasoning so. Nothing of such a text is sure before its end."""
+
+    unclosed: Literal["reasoning", "content"] = "reasoning"
+
+
 class Content(Region):
     """The text for the user. `before_calls` stands for `close` where calls follow."""
 
@@ -126,7 +133,7 @@ class Written(Part):
     version: Literal[1] = 1
     generation_prompt: str = ""
     header: str = ""
-    reasoning: Region | None = None
+    reasoning: Reasoning | None = None
     content: Content = Content()
     calls: Calls | None = None
     channels: Channels | None = None

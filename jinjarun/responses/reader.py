@@ -29,12 +29,15 @@ if TYPE_CHECKING:
 Need = Generator[None, None, Any]
 """A reader that yields when it needs more text."""
 
-NAME = re.compile(r"[\w.\-/:@$]{1,256}")
+NAME = re.compile(r"[\w@$][\w.\-/:@$]{0,255}")
+IN_NAME = re.compile(r"[\w.\-/:@$]")
 DIGITS = re.compile(r"\d{1,9}")
 CALL_ID = re.compile(r"[\w.\-:]{1,256}")
 BARE = re.compile(r"[^\s,)}\]]+")
 PLAIN_JSON = re.compile(r"[\s\w+\-.,:]*")
 IN_STRING = re.compile(r'[^"\\]*')
+CDATA = ("<![CDATA[", "]]>")
+"""What XML writes around a text whose characters are not escaped."""
 MOST_WASTED = 4_000_000
 """Code points that calls which turn out to be none may have cost; after that, nothing is tried as a call."""
 LEADS: tuple[str, ...] = ("arguments", "parameters")
@@ -225,8 +228,11 @@ class Reader:
         elif self.state == "start":
             yield from self._opening()
         inside = self.state == "content"
-        if not inside and content.open and not content.open.strip():
-            self.at = yield from self._skip(self.at, self._unprompted(content.open))
+        fresh = self.state == "start" and self.at == 0 and self.dropped == 0
+        if fresh and content.open and not content.open.strip():
+            usual = self.prefix.endswith(self.syntax.generation_prompt)
+            due = content.open if usual else self._unprompted(content.open)
+            self.at = yield from self._skip(self.at, due)
         yield from self._body(inside=inside)
 
     def _unprompted(self, space: str) -> str:
@@ -255,9 +261,12 @@ class Reader:
         closing, before = chunks(region.close), leading_space(region.close)
         ends = self.syntax.ends
         start = scan = self.at
+        kind = "unsure" if self.state == "reasoning" and region.unclosed == "content" else "reasoning_content"
         while True:
-            found = yield from self._find(scan, (*closing[:1], *ends), len(before), "reasoning_content", start)
+            found = yield from self._find(scan, (*closing[:1], *ends), len(before), kind, start)
             start = self.at
+            if found < 0 and kind == "unsure":
+                return
             if found < 0:
                 self._emit("reasoning_content", self.text[start:])
                 self.complete = False
@@ -265,7 +274,7 @@ class Reader:
                 self.at = len(self.text)
                 return
             end = yield from self._chunks(found, closing)
-            if end < 0 and any(self.text.startswith(text, found) for text in ends):
+            if end < 0 and kind != "unsure" and any(self.text.startswith(text, found) for text in ends):
                 end = found
             if end >= 0:
                 break
@@ -275,6 +284,10 @@ class Reader:
             self.complete = False
             self._problem(found, "the reasoning is never closed")
         self.at = yield from self._skip(end, trailing_space(region.close))
+        if header := chunks(self.syntax.header):
+            again = yield from self._chunks(self.at, header)
+            if again >= 0:
+                self.at = yield from self._skip(again, trailing_space(self.syntax.header))
 
     def _find(self, scan: int, wanted: tuple[str, ...], space: int, kind: str, start: int) -> Need:
         """Where the first of `wanted` stands; -1 at the end of the text. What is sure of the text from `start` on is
@@ -313,7 +326,7 @@ class Reader:
 
     def _may_say(self, kind: str, start: int, end: int) -> bool:
         """White space at the start of content, or after a call, is no content if nothing or a call follows."""
-        if end <= start:
+        if end <= start or kind == "unsure":
             return False
         if kind != "content" or (self.said_content and not self.called):
             return True
@@ -481,7 +494,7 @@ class Reader:
         made, end = found
         if after:
             end = yield from self._chunks(end, after, cut=True)
-            if end < 0:
+            if end < 0 or (self.cut and calls.call.style == "pieces" and not made[0]["function"]["arguments"]):
                 return None
         return made, end
 
@@ -625,7 +638,7 @@ class Reader:
         if found is None:
             return None
         text = found.group()
-        if following and NAME.match(following[0]) and (cut := text.rfind(following[0])) > 0:
+        if following and IN_NAME.match(following[0]) and (cut := text.rfind(following[0])) > 0:
             text = text[:cut]
         return text, at + len(text)
 
@@ -634,6 +647,10 @@ class Reader:
             return (yield from self._escaped(at))
         if form.string_mark:
             return (yield from self._marked(at, form.string_mark))
+        yield from self._more(at + 1)
+        if self.text.startswith('"', at):
+            inner = yield from self._escaped(at + 1)
+            return None if inner is None else (inner[0], inner[1] + 1)
         end = yield from self._json_end(at)
         if end < 0:
             return None
@@ -703,7 +720,7 @@ class Reader:
             at = yield from self._space(at)
             argument = yield from self._argument(at, form, properties, following)
             if argument is None:
-                return (found, start) if not opening else None
+                return found, start
             key, found[key], at = argument
 
     def _argument(self, at: int, form: TaggedArguments, properties: Any, following: tuple[str, ...]) -> Need:
@@ -751,6 +768,8 @@ class Reader:
         return self._decoded(text, value, types), ended[1]
 
     def _decoded(self, text: str, value: Value, types: frozenset[str]) -> Any:
+        if text.startswith(CDATA[0]) and text.endswith(CDATA[1]):
+            text = text[len(CDATA[0]) : -len(CDATA[1])]
         if value.encoding != "raw":
             try:
                 return json_value(text) if value.encoding == "json" else relaxed_value(text)

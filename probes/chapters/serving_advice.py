@@ -1,14 +1,9 @@
-"""How to serve a template with llama-server, vLLM and transformers, as far as the other chapters of the report tell.
+"""How to serve a template with llama-server, vLLM, SGLang and transformers, as the other chapters of the report tell.
 
 Nothing is rendered here and no family is known by name. A line stands for one fact of a chapter, in the words of the
-engine's own options and fields; what the chapters do not tell is not said.
-
-What each engine does to a request before its template sees it: for llama-server and transformers their paths in
-`jinjarun.serving`. vLLM ends in transformers' path, and before that (vllm/entrypoints/chat_utils.py, commit 001eadc)
-it turns every content into one string or into a list of parts, as `--chat-template-content-format` says; null content
-into an empty one; the arguments of calls into objects; it drops an empty list of calls, and reads reasoning from
-`reasoning` alone, which it gives to the template as `reasoning` and `reasoning_content`. Its `stop`, like that of
-llama-server, is compared with text from which special tokens are missing.
+engine's own options and fields; what the chapters do not tell is not said. What each engine does to a request before
+its template sees it, its path in `jinjarun.serving` tells. The `stop` of the servers is compared with text from which
+special tokens are missing.
 """
 
 from __future__ import annotations
@@ -20,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from jinjarun.serving.caps import preserve_reasoning_variables
 from probes.chapters.tokens import SERVER, TEXT_THEN_TOKENIZE
-from probes.rendering.renders import APPLY, LLAMA_SERVER, RAW
+from probes.rendering.renders import APPLY, LLAMA_SERVER, RAW, SGLANG, VLLM
 from probes.report import ServingAdvice
 
 if TYPE_CHECKING:
@@ -39,10 +34,11 @@ if TYPE_CHECKING:
         Variable,
     )
 
-EngineName = Literal["llama-server", "vllm", "transformers"]
+EngineName = Literal["llama-server", "vllm", "sglang", "transformers"]
 Where = Literal["send", "avoid", "notes"]
 Line = tuple[Where, str]
 
+NAMES = {"llama-server": "llama-server", "vllm": "vLLM", "sglang": "SGLang", "transformers": "transformers"}
 TROUBLE = {
     "raised": "fails",
     "refused": "refused with an error",
@@ -65,6 +61,11 @@ GROWTHS = {
     "tool-loop-to-next-user": "the next user message after a tool loop",
     "next-user-turn": "the next user message",
 }
+TOOL_FLAGS = {
+    "vllm": "--enable-auto-tool-choice, and a --tool-call-parser",
+    "sglang": "a --tool-call-parser",
+}
+"""Engine -> what it has to be started with, so that calls in answers are found."""
 KEEPING = frozenset({"preserve_reasoning", *preserve_reasoning_variables(enabled=True)})
 """Variables with which llama-server asks templates to keep reasoning."""
 SET_BY_LLAMA_SERVER = KEEPING | {"enable_thinking", "datetime", "date_string"}
@@ -76,7 +77,7 @@ class Engine:
     """`path` is the path of the report that answers for it, `stops` its name in the chapter on stops; `kwargs` is what
     its users call the variables.
 
-    `fits_content`: it hands the template a string or parts, whichever is wanted. `fills_content`: null and missing
+    `fits_content`: a flag decides whether it hands the template strings or parts. `fills_content`: null and missing
     content become empty before the path begins. `objects`: arguments of calls always become objects. `drops_empty`: the
     empty lists that never reach the template. `reasoning`: the only key that it reads reasoning from, None if any.
     """
@@ -92,7 +93,7 @@ class Engine:
     reasoning: str | None = None
 
     def gives(self, variable: str) -> bool:
-        """Whether the engine gives it a value of its own: the other two pass every special token of the tokenizer."""
+        """Whether the engine gives it a value of its own: the others pass every special token of the tokenizer."""
         return variable in SET_BY_LLAMA_SERVER if self.name == "llama-server" else variable.endswith("_token")
 
 
@@ -106,13 +107,22 @@ ENGINES = (
     ),
     Engine(
         "vllm",
-        APPLY,
+        VLLM,
         "vllm",
         fits_content=True,
         fills_content=True,
         objects=True,
         drops_empty=frozenset({"tool_calls"}),
         reasoning="reasoning",
+    ),
+    Engine(
+        "sglang",
+        SGLANG,
+        "vllm",  # both stop at the ids of generation_config.json and the tokenizer's EOS
+        fills_content=True,
+        objects=True,
+        drops_empty=frozenset({"tools"}),
+        reasoning="reasoning_content",
     ),
     Engine("transformers", APPLY, "transformers", kwargs="keyword arguments of apply_chat_template"),
 )
@@ -131,13 +141,20 @@ class Known:
     tokens: TokensChapter | None
     prefix: Prefix | None
 
+    @property
+    def path(self) -> str:
+        """The path of the report that answers for the engine as it is to be started: where vLLM finds parts in a
+        template that takes strings only, its flag makes it hand on what the bare template was asked with."""
+        misread = self.engine.fits_content and self.says("string_content", self.engine.path) == "no"
+        return RAW if misread else self.engine.path
+
     def says(self, name: str, path: str | None = None) -> Answer:
         seen = self.observed[name]
-        return seen.by_path.get(path or self.engine.path, seen.answer)
+        return seen.by_path.get(path or self.path, seen.answer)
 
     def trouble(self, name: str, path: str | None = None) -> str:
         """What becomes of it where the answer is no."""
-        path = path or self.engine.path
+        path = path or self.path
         pieces = [self.evidence[key] for key in self.observed[name].evidence]
         pieces.sort(key=lambda piece: f"{piece.engine}:{piece.path}" != path)
         told = (TROUBLE[piece.outcome] for piece in pieces if piece.outcome in TROUBLE)
@@ -159,7 +176,8 @@ def advice(
     tokens: TokensChapter | None,
     prefix: Prefix | None,
 ) -> list[ServingAdvice]:
-    """The advice for each engine; none where no engine loads the template or the probe was a quick one."""
+    """The advice for each engine whose path was asked; none where no engine loads the template or the probe was a quick
+    one."""
     if contract is None or not observed:
         return []
     states = {f"{engine.id}:{engine.path}": engine for engine in engines}
@@ -167,6 +185,7 @@ def advice(
         _refused(engine, states[engine.path], contract)
         or _advised(Known(engine, observed, evidence, contract, shape, stop, tokens, prefix))
         for engine in ENGINES
+        if engine.path in states
     ]
 
 
@@ -211,15 +230,19 @@ def _advised(known: Known) -> ServingAdvice:
 def _content_format(known: Known) -> str | None:
     """ "string" or "openai" (a list of parts), in vLLM's words; a string wherever both are taken, because templates
     take parts in fewer roles; parts where images are marked, so that the template says where they stand."""
-    if known.engine.fits_content and known.says("image_parts") == "yes":
+    bare = RAW if known.engine.fits_content else None
+    if bare is not None and known.says("image_parts", bare) == "yes":
         return "openai"
-    if known.says("string_content") == "yes":
+    if known.says("string_content", bare) == "yes":
         return "string"
-    return "openai" if known.says("one_text_part") == "yes" else None
+    return "openai" if known.says("one_text_part", bare) == "yes" else None
 
 
 def _contents(known: Known) -> Iterator[Line]:
     if known.engine.fits_content:
+        if known.says("string_content", known.engine.path) == "no" and known.says("string_content", RAW) == "yes":
+            trouble = known.trouble("string_content", known.engine.path)
+            yield "notes", f"without this flag every content becomes a list of parts, and its text is {trouble}"
         return
     if known.says("string_content") == "no" and known.says("one_text_part") == "yes":
         yield "send", "content as a list of text parts"
@@ -262,20 +285,18 @@ def _turns(known: Known) -> Iterator[Line]:
 def _tools(known: Known) -> Iterator[Line]:
     yield from known.avoided("tools", "tools")
     call = None if known.shape is None else known.shape.tool_call
-    if known.says("tool_calls") == "yes" and call is not None and known.engine.name == "vllm" and call.open.strip():
+    if known.says("tool_calls") == "yes" and call is not None and known.engine.name in TOOL_FLAGS and call.open.strip():
         written = f"{_quoted(call.open)} and {_quoted(call.close)}" if call.close.strip() else _quoted(call.open)
         where = "between" if call.close.strip() else "after"
-        yield (
-            "notes",
-            f"for tool calls: --enable-auto-tool-choice, and a --tool-call-parser for calls {where} {written}",
-        )
+        yield "notes", f"for tool calls: {TOOL_FLAGS[known.engine.name]} for calls {where} {written}"
     if known.contract.empty_tools_list == "differs" and "tools" not in known.engine.drops_empty:
         yield "avoid", "an empty list of tools: leave the key out"
 
 
 def _calls(known: Known) -> Iterator[Line]:
     if known.says("tool_calls") != "yes":
-        if known.says("tools") == "yes":
+        told = known.engine.objects and known.says("tool_calls", RAW) == "yes"  # among the arguments
+        if known.says("tools") == "yes" and not told:
             yield from known.avoided("tool_calls", "tool calls in the history")
         return
     if known.says("parallel_tool_calls") == "no":
@@ -291,12 +312,14 @@ def _calls(known: Known) -> Iterator[Line]:
 def _arguments(known: Known) -> Iterator[Line]:
     """llama-server parses arguments or not, as its flags say; the path's own answer covers it."""
     form = known.contract.tool_arguments
-    if known.says("tool_calls") != "yes" or known.engine.name == "llama-server" or form.preferred == "none":
+    written = known.says("tool_calls", RAW if known.engine.objects else None)
+    if written != "yes" or known.engine.name == "llama-server" or form.preferred == "none":
         return
     wrong = {"raises": "fails", "unsupported": "not written", "other_text": "written otherwise"}
     if known.engine.objects:
         if form.object in wrong:
-            yield "avoid", f"tool calls in the history: vLLM makes objects of arguments: {wrong[form.object]}"
+            name = NAMES[known.engine.name]
+            yield "avoid", f"tool calls in the history: {name} makes objects of arguments: {wrong[form.object]}"
     elif form.preferred == "object" and form.json_string in wrong:
         yield "send", "arguments of calls as an object"
         yield "avoid", f"arguments of calls as JSON text: {wrong[form.json_string]}"
@@ -347,7 +370,7 @@ def _reasoning(known: Known) -> Iterator[Line]:
     opening, close = thinking.open.strip(), thinking.close.strip()
     if known.shape is not None and known.shape.generation_prompt is not None and close:
         starts = known.shape.generation_prompt.starts_in_reasoning
-        if known.engine.name == "vllm" and opening:
+        if known.engine.name in ("vllm", "sglang") and opening:
             yield "notes", f"a --reasoning-parser for reasoning between {_quoted(opening)} and {_quoted(close)}"
         if known.engine.name == "transformers" and starts:
             yield "notes", f"the prompt ends inside reasoning: the generated text has its end {_quoted(close)} only"
@@ -373,6 +396,7 @@ def _reasoning_key(known: Known) -> str | None:
     given = {
         "llama-server": ("reasoning_content",),
         "vllm": ("reasoning", "reasoning_content"),
+        "sglang": ("reasoning_content",),
         "transformers": ("reasoning_content", "thinking"),
     }[known.engine.name]
     read = [name for name in fields if name in given]
@@ -431,7 +455,7 @@ def _ends(known: Known) -> Iterator[Line]:
         return
     if known.stop is not None and known.stop.by_engine.get(known.engine.stops) == "never_stops":
         yield "notes", "generation does not end by itself at the end of a turn"
-    if known.engine.name == "vllm":
+    if known.engine.name in ("vllm", "sglang"):
         yield "notes", "stop does not see special tokens: send their ids as stop_token_ids"
     elif known.engine.name == "llama-server":
         yield "notes", "stop does not see control tokens unless the server runs with --special"

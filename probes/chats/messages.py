@@ -35,6 +35,28 @@ def request_body(chat: Chat) -> dict[str, Any]:
     return body
 
 
+def with_text_arguments(chat: Chat) -> Chat:
+    """The chat with the arguments of its calls as JSON text."""
+    if not any(message.get("tool_calls") for message in chat["messages"]):
+        return chat
+    return {**chat, "messages": [_with_text_arguments(message) for message in chat["messages"]]}
+
+
+def _with_text_arguments(message: Message) -> Message:
+    calls = message.get("tool_calls")
+    if not calls:
+        return message
+    return {**message, "tool_calls": [_as_text(made) for made in calls]}
+
+
+def _as_text(made: dict[str, Any]) -> dict[str, Any]:
+    function = function_of(made)
+    if isinstance(function.get("arguments"), str):
+        return made
+    function = {**function, "arguments": json.dumps(function.get("arguments"), ensure_ascii=False)}
+    return {**made, "function": function} if "function" in made else function
+
+
 def say(role: str, text: str | None, **fields: Any) -> Message:
     """A message with a text, and `fields` beside it."""
     return {"role": role, "content": text, **fields}

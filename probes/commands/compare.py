@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from probes.commands import Command
-from probes.commands.options import Usage, made_up_options, request_options
+from probes.commands.options import Usage, made_up_options, paths_option, request_options
 from probes.commands.output import CLEAN, FINDING, print_json, write
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ def add_options(added: argparse.ArgumentParser) -> None:
 
     added.add_argument("new", metavar="NEW", nargs="?", help="compare the first template with this newer one instead")
     request_options(added)
+    paths_option(added)
     added.add_argument(
         "--fail-on",
         choices=("broken", "changed"),
@@ -35,7 +36,9 @@ def run(args: argparse.Namespace) -> int:
         return run_templates(args)
     chat = request(args)
     source = template_source(args, "transformers")
-    result = compare(source.template(args.variant), **chat, **special_tokens(args, source), now=args.now)
+    result = compare(
+        source.template(args.variant), **chat, **special_tokens(args, source), now=args.now, paths=args.paths
+    )
     print_json(result.model_dump(mode="json")) if args.json else write(comparison_text(result))
     return CLEAN if result.agree else FINDING
 

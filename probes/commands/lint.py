@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from jinjarun.errors import JinjarunError
 from probes.commands import Command
-from probes.commands.options import Usage, finding_options, format_options
+from probes.commands.options import Usage, finding_options, format_options, paths_option
 from probes.commands.output import CLEAN, FINDING, UNUSABLE, complain, describe, fails, finding_format, show, write_file
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ def add_options(added: argparse.ArgumentParser) -> None:
     added.add_argument("--ignore", **several, help="all but these rules")
     added.add_argument("--preview", action="store_true", help="with rules that still give false alarms")
     finding_options(added)
+    paths_option(added)
     added.add_argument(
         "--ignore-file", metavar="FILE", help="findings that stay, a line each: FINGERPRINT REASON, or CODE PATH REASON"
     )
@@ -37,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     from probes.rules import selected
 
     made = finding_format(args)
-    options = Options(words(args.select), words(args.ignore), args.preview, args.variant, upstream(args))
+    options = Options(words(args.select), words(args.ignore), args.preview, args.variant, upstream(args), args.paths)
     _, unknown = selected(options.select, options.ignore)
     if unknown:
         raise Usage(f"no rule is called {', '.join(unknown)}; all are listed by: jinjarun rules")

@@ -121,6 +121,31 @@ def finding_options(added: argparse.ArgumentParser) -> None:
     added.add_argument("--upstream", metavar="TEMPLATE", help="the template of the base model, for PK301")
 
 
+def request_paths(text: str) -> tuple[str, ...]:
+    """`--paths`: the ids of what is named, by short names or ids, with commas between."""
+    from probes.rendering.renders import ENGINES, PATHS
+
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    wrong = [name for name in names if name not in ENGINES and name not in PATHS]
+    if wrong or not names:
+        raise argparse.ArgumentTypeError(
+            f"{', '.join(map(repr, wrong)) or 'nothing'} is no path; there are {', '.join([*ENGINES, *PATHS])}"
+        )
+    return tuple(ENGINES.get(name, name) for name in names)
+
+
+def paths_option(added: argparse.ArgumentParser) -> None:
+    from probes.rendering.renders import ENGINES, PATHS
+
+    added.add_argument(
+        "--paths",
+        type=request_paths,
+        default=PATHS,
+        metavar="NAMES",
+        help=f"request paths to ask beside the bare template: some of {','.join(ENGINES)} (default: all)",
+    )
+
+
 def tokenizer_option(added: argparse.ArgumentParser) -> None:
     added.add_argument(
         "--tokenizer", metavar="FILE", help="count tokens by this tokenizer.json (extra: tokens), not characters"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from probes.commands import Command
-from probes.commands.options import clock_option, finding_options, tokenizer_option
+from probes.commands.options import clock_option, finding_options, paths_option, tokenizer_option
 from probes.commands.output import CLEAN, FINDING, fails, print_json, write
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ def add_options(added: argparse.ArgumentParser) -> None:
     clock_option(added)
     tokenizer_option(added)
     finding_options(added)
+    paths_option(added)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -33,6 +34,7 @@ def run(args: argparse.Namespace) -> int:
         files=source,
         upstream=upstream(args),
         counter=counter(args.tokenizer),
+        paths=args.paths,
     )
     if source.kind == "server":
         from jinjarun.sources.server import RunningServer

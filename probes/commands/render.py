@@ -76,7 +76,8 @@ def run_as(args: argparse.Namespace) -> int:
     from probes.commands.inputs import read_json, read_once, request
     from probes.rendering.accounting import accounts, fault
     from probes.rendering.counting import counter
-    from probes.rendering.paths import ENGINES, answer_on_path
+    from probes.rendering.paths import answer_on_path
+    from probes.rendering.renders import ENGINES
 
     if args.request is not None and not (args.messages is args.conversation is args.tools is None):
         raise Usage("--request is a whole request: give it without --messages, --conversation and --tools")

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from probes.comparison.reports import IMPACTS, Impact, TemplateChange, changed_prompts, report_changes
 from probes.comparison.snapshot import conversation_set, prompts_of
 from probes.prober import CONTEXT, first_difference, probe
-from probes.rendering.renders import PATHS, Renders, failure
+from probes.rendering.renders import APPLY, LLAMA_SERVER, PATHS, Renders, failure
 from probes.report import Failure, Model
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from datetime import datetime
 
     from jinjarun.limits import Limits
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from probes.chats.messages import Chat
     from probes.rules import Rule
 
+AS_SENT = (LLAMA_SERVER, APPLY)
+"""Beside the bare ones, the paths of made-up conversations. vLLM and SGLang remake what is sent, so that the smallest
+conversation there would be another one."""
 EXAMPLES = 30
 """Conversations that are made up for two templates unless told otherwise."""
 
@@ -61,9 +64,10 @@ def compare(
     eos_token: str = "",
     now: datetime | float | None = None,
     limits: Limits | None = None,
+    paths: Collection[str] = PATHS,
 ) -> Comparison:
-    """The request on all four paths; the bare ones have no `continue_final_message`. Never raises because of the
-    template: an error is an answer."""
+    """The request on all paths, or on the bare ones and some others (`paths`); the bare ones have no
+    `continue_final_message`. Never raises because of the template: an error is an answer."""
     chat: Chat = {"messages": messages, "add_generation_prompt": add_generation_prompt}
     if tools is not None:
         chat["tools"] = tools
@@ -71,9 +75,9 @@ def compare(
         chat["continue_final_message"] = True
     if variables:
         chat["variables"] = dict(variables)
-    renders = Renders(template, bos_token=bos_token, eos_token=eos_token, limits=limits, now=now)
+    renders = Renders(template, bos_token=bos_token, eos_token=eos_token, limits=limits, now=now, paths=paths)
     answers = []
-    for path in PATHS:
+    for path in renders.paths:
         outcome = renders.render(path, chat)
         error = None if outcome.error is None else failure(outcome.error)
         answers.append(PathAnswer(path=path, text=outcome.text, error=error))
@@ -154,7 +158,8 @@ def compare_templates(
     if max_examples:
         from probes.comparison.generated import made_up_changes  # noqa: PLC0415  # Hypothesis takes long to import
 
-        changes += made_up_changes(reports, renders, changes, max_examples=max_examples, seed=seed)
+        asked = [Renders(text, **_texts(tokens), now=now, limits=limits, paths=AS_SENT) for text, _, tokens in sides]
+        changes += made_up_changes(reports, asked, changes, max_examples=max_examples, seed=seed)
     changes.sort(key=lambda change: IMPACTS.index(change.impact))
     return TemplateComparison(
         outcome=changes[0].impact if changes else "same",

@@ -117,7 +117,7 @@ def prompts_of(renders: Renders, chats: Mapping[str, Chat]) -> dict[str, list[Pr
 
 def _prompts(renders: Renders, chat: Chat) -> list[Prompt]:
     groups: dict[tuple[str | None, str | None], list[Path]] = {}
-    for path in PATHS:
+    for path in renders.paths:
         outcome = renders.render(path, chat)
         groups.setdefault((outcome.text, _error(outcome)), []).append(path)  # type: ignore[arg-type]
     return [

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from jinjarun.errors import JinjarunError
 from probes.laws.prompt import Prompt
 from probes.rendering.input_form import judged, observer
-from probes.rendering.renders import CLOCK, LLAMA_RAW, RAW, Renders, dialect_of
+from probes.rendering.renders import CLOCK, LLAMA_RAW, RAW, Renders, as_sent, dialect_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,6 +70,7 @@ class Subject:
     ) -> Outcome:
         """What a bare path, by default the judged one, gives for a request."""
         path = path or self.path
+        chat = as_sent(path, chat)
         if not self.kept:
             return self.renders.render_once(path, chat, now=now, spans=spans)
         return self.renders.spans(path, chat) if spans else self.renders.render(path, chat, now=now)

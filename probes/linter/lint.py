@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from jinjarun.errors import InputError
 from probes.prober import probe
+from probes.rendering.renders import PATHS
 from probes.report import Evidence, Finding, NotEvaluated, TemplateInfo
 from probes.rules import selected
 from probes.rules.base import CODE
@@ -81,6 +82,7 @@ def lint(
     now: datetime | float | None = None,
     source: TemplateSource | None = None,
     variant: str = "default",
+    paths: Collection[str] = PATHS,
 ) -> LintResult:
     """What the rules find in `template`, which is always template text.
 
@@ -102,6 +104,7 @@ def lint(
         rules=chosen,
         files=files,
         upstream=upstream,
+        paths=paths,
     )
     cited = {key for found in report.findings for key in found.evidence}
     return LintResult(

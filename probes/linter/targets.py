@@ -14,6 +14,7 @@ from jinjarun.sources import open_source
 from probes.chats.corpus import corpus_folder
 from probes.linter.lint import LintResult, lint
 from probes.linter.places import files_of
+from probes.rendering.renders import PATHS
 from probes.report import Evidence, Finding, NotEvaluated, TemplateInfo, TemplateSource
 from probes.rules import selected
 
@@ -36,6 +37,7 @@ class Options:
     preview: bool = False
     variant: str | None = None
     upstream: str | None = None
+    paths: tuple[str, ...] = PATHS
 
 
 def lint_target(target: str, options: Options) -> list[LintResult]:
@@ -58,6 +60,7 @@ def lint_target(target: str, options: Options) -> list[LintResult]:
                 tokens=source.tokens,
                 files=source,
                 upstream=options.upstream,
+                paths=options.paths,
                 source=TemplateSource.model_validate(source.report(name)),
                 variant=name,
             )

@@ -12,20 +12,21 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from jinjarun.errors import JinjarunError
+from jinjarun.serving.vllm import content_format as vllm_content_format
 from probes.chats import canaries as c
 from probes.chats.canaries import USUAL, Form
 from probes.chats.messages import REASONING_FIELDS
 from probes.chats.supports import Supports
 from probes.rendering.markers import markers_in
 from probes.rendering.outcomes import argument_style, fate_of, is_unknown_role
-from probes.rendering.renders import APPLY, LLAMA_RAW, LLAMA_SERVER, RAW, dialect_of
+from probes.rendering.renders import APPLY, LLAMA_RAW, LLAMA_SERVER, RAW, SGLANG, VLLM, dialect_of
 from probes.rendering.variables import caller_variables
 
 if TYPE_CHECKING:
     from probes.chats.messages import ArgumentForm, Beside, Chat
     from probes.rendering.renders import Outcome, Renders
 
-BARE = {LLAMA_SERVER: LLAMA_RAW, APPLY: RAW}
+BARE = {LLAMA_SERVER: LLAMA_RAW, APPLY: RAW, VLLM: RAW, SGLANG: RAW}
 """A served path -> the path of the bare template behind it."""
 
 PLAIN_FORMS = (
@@ -50,6 +51,7 @@ CALL_FORMS: tuple[dict[str, Any], ...] = (
     {"bare": True},
 )
 """Changes that make a form one of a message with calls, the usual one first."""
+TEXT_ARGUMENTS: tuple[dict[str, Any], ...] = ({"arguments": "string"},)
 READABLE = frozenset({"json", "own"})
 """Styles of arguments that are what the format means; others only show that the form is not the one that is meant."""
 
@@ -105,6 +107,18 @@ class PathObserver:
     def variables(self) -> list[str]:
         """The names of the variables that only the caller can have set."""
         return self.bare.variables if self.bare is not None else caller_variables(self.renders.source, self.names)
+
+    @cached_property
+    def remakes_content(self) -> bool:
+        """Whether the path makes every content a list of parts."""
+        return self.path == VLLM and vllm_content_format(self.renders.source, limits=self.renders.limits) == "openai"
+
+    @cached_property
+    def remakes_calls(self) -> bool:
+        """Whether the path hands on arguments of calls in another form than the bare template takes."""
+        if self.path not in (VLLM, SGLANG) or self.bare is None:
+            return False
+        return self.bare.call_form is None or self.bare.call_form.arguments == "string"
 
     # Plain messages
 
@@ -163,8 +177,10 @@ class PathObserver:
 
     @property
     def call_forms(self) -> list[Form]:
-        """The forms in which calls are tried; a served path makes all of them the usual one itself."""
-        return [self.form.but(**change) for change in (CALL_FORMS if self.bare is None else CALL_FORMS[:1])]
+        """The forms in which calls are tried; a served path makes all of them the usual one itself, and vLLM takes
+        arguments as text only."""
+        changes = CALL_FORMS if self.bare is None else TEXT_ARGUMENTS if self.path == VLLM else CALL_FORMS[:1]
+        return [self.form.but(**change) for change in changes]
 
     @cached_property
     def _calls(self) -> tuple[Form, Chat] | None:
@@ -172,8 +188,8 @@ class PathObserver:
         if self.path == APPLY and self.bare is not None:
             return self.bare._calls  # the same class
         found: tuple[Form, Chat] | None = None
-        for form in self.call_forms:
-            builds = (c.calls, c.one_call) if form is self.form else (c.one_call,)
+        for i, form in enumerate(self.call_forms):
+            builds = (c.one_call,) if i else (c.calls, c.one_call)
             for chat in (cached_chat(build, form) for build in builds):
                 if self.writes(chat, c.VALUE):
                     if argument_style(call_text(self.ask(chat))) in READABLE:

@@ -123,12 +123,13 @@ def is_unknown_role(source: str, before: str) -> bool:
 
 
 def show(chat: Chat, path: str, outcome: Outcome, fate: str, canary: str = "") -> Shown:
-    """Evidence of a fate: the canary in its surroundings, the start of a text without it, or the error."""
+    """Evidence of a fate: the canary in its surroundings, the start of a text without it, or the error. What a server
+    refuses before its template sees it is "refused"."""
     if outcome.text is None:
         error = outcome.error
         assert error is not None
-        what = "refused" if fate == "raised" and isinstance(error, TemplateRaised) else fate
-        return Shown(chat, path, what, error.message, None, error.line)
+        refused = outcome.turned_away or (fate == "raised" and isinstance(error, TemplateRaised))
+        return Shown(chat, path, "refused" if refused else fate, error.message, None, error.line)
     at = outcome.text.find(canary) if canary else -1
     if at < 0:
         return Shown(chat, path, fate, canary and f"not written: {canary}")
@@ -145,6 +146,8 @@ def complaint(outcome: Outcome) -> str:
     """A failure in a few words, for a reason: what the template itself refuses is no failure of it."""
     error = outcome.error
     assert error is not None
+    if outcome.turned_away:
+        return f"refused by the server: {error.details.get('why') or quote(error.message[:120])}"
     line = "" if error.line is None else f" (line {error.line})"
     what = "refused" if isinstance(error, TemplateRaised) else "fails"
     return f"{what}: {said(error)}{line}"

@@ -17,19 +17,13 @@ from jinjarun.serving.sglang import SglangOptions, SglangServer
 from jinjarun.serving.transformers import VERSION, explain_chat_template
 from jinjarun.serving.vllm import VllmOptions, VllmServer
 from jinjarun.template import Span, Template
-from probes.rendering.renders import APPLY, LLAMA_SERVER, PATHS, dialect_of
+from probes.rendering.renders import APPLY, LLAMA_SERVER, PATHS, SGLANG, VLLM, dialect_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
     from jinjarun.serving.llama_server import Answer
-
-VLLM = "vllm:chat-completions"
-SGLANG = "sglang:chat-completions"
-
-ENGINES = {"llama-server": LLAMA_SERVER, "transformers": APPLY, "vllm": VLLM, "sglang": SGLANG}
-"""What `render --as` knows -> the path that it takes."""
 
 SERVER_ORIGIN = "llama-server"
 """The origin of text that no template wrote."""
@@ -105,7 +99,7 @@ class Setting:
 
 
 def answer_on_path(path: str, setting: Setting, body: Any, *, spans: bool = False) -> PathAnswer:
-    """The prompt of a request on `path`, one of `PATHS` or of the values of `ENGINES`.
+    """The prompt of a request on `path`, one of `PATHS`.
 
     `body` is that of OpenAI's chat API with what servers added: `messages`, `tools`, `documents`,
     `chat_template_kwargs`, `add_generation_prompt`, `continue_final_message`. llama-server reads all of it; the other
@@ -121,7 +115,7 @@ def answer_on_path(path: str, setting: Setting, body: Any, *, spans: bool = Fals
     if path in (VLLM, SGLANG):
         return _completed(path, setting, body, spans=spans)
     if path not in PATHS:
-        raise InputError(f"there is no such path; there are {', '.join((*PATHS, VLLM, SGLANG))}", path="path")
+        raise InputError(f"there is no such path; there are {', '.join(PATHS)}", path="path")
     if not isinstance(body, dict):
         raise InputError(f"a request is an object, not {type(body).__name__}", path="body")
     if "messages" not in body:

@@ -1,7 +1,7 @@
 """The renders of one probe, each made once, and the evidence book that answers cite.
 
 A request is a `Chat` (see `chats`). A path is what happens to it on the way: `transformers:raw` and `llama.cpp:raw` are
-the bare template, `llama.cpp:llama-server` and `transformers:apply_chat_template` rework the request first.
+the bare template, the others rework the request first.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 import marshal
 import shlex
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from jinjarun.errors import REFUSAL_LIMIT, JinjarunError, LimitExceeded, quote
@@ -19,23 +19,35 @@ from jinjarun.runtime.generation_prompt import ADD_GENERATION_PROMPT
 from jinjarun.serving.cache import cached_caps, cached_template
 from jinjarun.serving.caps import Caps
 from jinjarun.serving.llama_server import LlamaServer
+from jinjarun.serving.sglang import SglangServer
 from jinjarun.serving.transformers import explain_chat_template
+from jinjarun.serving.vllm import VllmServer
 from jinjarun.template import Rendered, Span, Template
 from probes.chats.canaries import EVERY
-from probes.chats.messages import Chat, request_body
+from probes.chats.messages import Chat, request_body, with_text_arguments
 from probes.chats.named import CHATS
 from probes.report import FROZEN_NOW, Evidence, Failure
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from datetime import datetime
+
+    from jinjarun.serving.chat_completions.server import ChatCompletionsServer
 
 
 RAW = "transformers:raw"
 LLAMA_RAW = "llama.cpp:raw"
 LLAMA_SERVER = "llama.cpp:llama-server"
 APPLY = "transformers:apply_chat_template"
-PATHS = (RAW, LLAMA_RAW, LLAMA_SERVER, APPLY)
+VLLM = "vllm:chat-completions"
+SGLANG = "sglang:chat-completions"
+PATHS = (RAW, LLAMA_RAW, LLAMA_SERVER, APPLY, VLLM, SGLANG)
+BARE_PATHS = (RAW, LLAMA_RAW)
+SERVERS = (LLAMA_SERVER, VLLM, SGLANG)
+ENGINES = {"llama-server": LLAMA_SERVER, "transformers": APPLY, "vllm": VLLM, "sglang": SGLANG}
+"""Short name of an engine, as `--as` and `--paths` have it -> its request path."""
+
+SHORT_NAMES = {path: name for name, path in ENGINES.items()}
 
 EXCERPT = 200
 """Code points of output that a piece of evidence quotes."""
@@ -59,6 +71,11 @@ class Outcome:
     def limited(self) -> bool:
         """A limit was hit: nothing was found out."""
         return isinstance(self.error, LimitExceeded)
+
+    @property
+    def turned_away(self) -> bool:
+        """The server refused the request before its template saw it, which says nothing of the template."""
+        return self.error is not None and self.error.details.get("stage") in ("validation", "other")
 
 
 OPENINGS = {"transformers": (True, False), "llama.cpp": (True, False, None)}
@@ -87,7 +104,10 @@ class Renders:
         eos_token: str = "",
         limits: Limits | None = None,
         now: datetime | float | None = None,
+        paths: Collection[str] = PATHS,
     ) -> None:
+        self.paths = tuple(path for path in PATHS if path in paths or path in BARE_PATHS)
+        """The paths that are asked, in the order of PATHS: the bare ones always, because all else rests on them."""
         self.source = source
         self.bos_token = bos_token
         self.eos_token = eos_token
@@ -210,6 +230,8 @@ class Renders:
     def _served(self, path: str, chat: Chat, now: datetime | float) -> str:
         if path == LLAMA_SERVER:
             return self._llama_server.apply(request_body(chat), now=now)
+        if path in self._servers:
+            return self._servers[path].apply(request_body(chat), now=now)
         return explain_chat_template(
             self.source,
             chat["messages"],
@@ -231,8 +253,10 @@ class Renders:
         now: datetime | float | None = None,
         spans: bool = False,
         generations: bool = False,
+        gives_up: bool = True,
     ) -> Rendered:
-        """`template.render_context`, once for all contexts in which the template reads the same."""
+        """`template.render_context`, once for all contexts in which the template reads the same. `gives_up`: a limit
+        that is hit counts among those after which the dialect is not asked any more."""
         limited = self._limited[template.dialect]
         if len(limited) >= GIVES_UP_AFTER:
             raise without_frames(limited[-1])
@@ -259,10 +283,12 @@ class Renders:
             answers = _openings(template, context, opens, now, self.allowance)
             found = answers[opens]
             self._rendered |= {
-                (*asked, value): answer for value, answer in answers.items() if not isinstance(answer, LimitExceeded)
+                (*asked, value): answer
+                for value, answer in answers.items()
+                if value == opens or not isinstance(answer, LimitExceeded)
             }
-        if isinstance(found, LimitExceeded):
-            limited.append(found)
+            if gives_up and isinstance(found, LimitExceeded):
+                limited.append(found)
         if isinstance(found, JinjarunError):
             raise without_frames(found)
         return found
@@ -277,6 +303,17 @@ class Renders:
             limits=self.limits,
             render=self.rendered,
         )
+
+    @cached_property
+    def _servers(self) -> dict[str, ChatCompletionsServer[Any]]:
+        """The servers of chat completions by their paths, set up for tools. Their limits do not count: the bare
+        template is asked the same, and SGLang renders twice what fails."""
+        tokens = {"bos_token": self.bos_token, "eos_token": self.eos_token}
+        render = partial(self.rendered, gives_up=False)
+        return {
+            path: server(self.source, special_tokens=tokens, limits=self.limits, render=render, advises=False)
+            for path, server in ((VLLM, VllmServer), (SGLANG, SglangServer))
+        }
 
     def _account(self, template: Template, rendered: Rendered) -> None:
         self.steps_max = max(self.steps_max, rendered.cost)
@@ -314,7 +351,14 @@ def without_frames(error: JinjarunError) -> JinjarunError:
 
 
 def dialect_of(path: str) -> str:
-    return path.partition(":")[0]
+    """The dialect in which the path renders: vLLM and SGLang run Jinja2 as transformers does."""
+    engine = path.partition(":")[0]
+    return "llama.cpp" if engine == "llama.cpp" else "transformers"
+
+
+def as_sent(path: str, chat: Chat) -> Chat:
+    """The chat as a client of the path sends it: to vLLM arguments of calls go as text, for it refuses objects."""
+    return with_text_arguments(chat) if path == VLLM else chat
 
 
 def failure(error: JinjarunError) -> Failure:
@@ -344,12 +388,12 @@ class EvidenceBook:
     ) -> str:
         """The id of a piece of evidence. `conversation` is its name in `EVERY` where it has one; a request without a
         name is repeated from its JSON. `now`: where it was made at another time than the frozen one."""
-        dialect, _, way = path.partition(":")
+        engine, _, way = path.partition(":")
         name = conversation if conversation is not None else name_of(chat)
-        command = repeat if repeat is not None else self._command(chat, name, dialect, way, now)
+        command = repeat if repeat is not None else self._command(chat, name, path, now)
         evidence = Evidence(
             conversation=name or "unnamed",
-            engine=dialect,
+            engine=engine,
             path=way,
             outcome=outcome,
             excerpt=quote(excerpt, REFUSAL_LIMIT) if outcome == "refused" else quote(excerpt)[: EXCERPT + 40],
@@ -363,18 +407,16 @@ class EvidenceBook:
             self.entries[self._ids[key]] = evidence
         return self._ids[key]
 
-    def _command(self, chat: Chat, name: str | None, dialect: str, way: str, now: datetime | None) -> str:
+    def _command(self, chat: Chat, name: str | None, path: str, now: datetime | None) -> str:
         words = ["jinjarun", "render", self.name]
         if now is not None:
             words += ["--now", now.isoformat()]
-        if way == "raw":
-            words += ["--dialect", dialect]
-        else:
-            words += ["--as", "llama-server" if way == "llama-server" else "transformers"]
+        bare = path not in SHORT_NAMES
+        words += ["--dialect", dialect_of(path)] if bare else ["--as", SHORT_NAMES[path]]
         if name is not None:
             return shlex.join([*words, "--conversation", name])
         body = shlex.quote(json.dumps(request_body(chat), ensure_ascii=False))
-        option = "--messages" if way == "raw" else "--request"
+        option = "--messages" if bare else "--request"
         return f"printf %s {body} | {shlex.join([*words, option, '-'])}"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from probes.laws.case import Case
+from probes.rendering.renders import as_sent
 from probes.rules.view import Asked, Hit
 
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ def hit_of(
     """One hit for one cause; the paths on which it was not seen are those that do well."""
     asked = {path: _asked(view, path, found.chat) for path, found in broken.items()}
     first = next(iter(broken.values()))
-    good = [_asked(view, path, first.chat) for path in view.paths if path not in broken]
+    others = [_asked(view, path, first.chat) for path in view.paths if path not in broken]
+    good = [one for one in others if not one.outcome.turned_away]
     return view.hit(
         message or first.message,
         list(asked.values()),
@@ -52,5 +54,6 @@ def hit_of(
 
 
 def _asked(view: TemplateView, path: str, chat: Chat) -> Asked:
+    chat = as_sent(path, chat)
     outcome = view.facts.renders.render(path, chat)
     return Asked(path, chat, outcome, "written" if outcome.ok else "raised", ())

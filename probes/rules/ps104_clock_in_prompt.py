@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from probes.chats import canaries
 from probes.laws.growth import CONSTANT_DATE
-from probes.rendering.renders import LLAMA_RAW, PATHS, RAW
+from probes.rendering.renders import LLAMA_RAW, RAW
 from probes.rules.base import Rule
 from probes.rules.laws import broken, cause_of
 from probes.rules.view import Hit
@@ -49,7 +49,7 @@ def check(facts: Facts) -> list[Hit]:
     return [
         Hit(
             message=f"{where}{pinned}",
-            engines=[path for path in PATHS if facts.renders.loads(path) is None],
+            engines=[path for path in facts.renders.paths if facts.renders.loads(path) is None],
             line=clock.line,
             evidence=law.evidence if law is not None else [view.cite(prompt)],
             severity=severity,

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from probes.chapters.contract import INLINE_TAGS
 from probes.chats import canaries
 from probes.chats.messages import REASONING_FIELDS, say
-from probes.rendering.renders import LLAMA_RAW, LLAMA_SERVER
+from probes.rendering.renders import LLAMA_RAW, LLAMA_SERVER, RAW, SGLANG, VLLM
 from probes.rules.base import Rule
 from probes.rules.view import Hit
 
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from probes.report import Severity
     from probes.rules.view import Asked, Facts, TemplateView
 
+PASSED_ON = {LLAMA_RAW: (LLAMA_SERVER,), RAW: (VLLM, SGLANG)}
+"""Bare path -> the servers that pass on `reasoning_content` to such a template."""
 MARK = re.compile(
     r"<[|/]?(?:think|thinking|thought|reasoning)\b[^<>\n]*>|\[/?THINK\]|<\|channel\|?>(?:analysis|thought)"
 )
@@ -52,8 +54,8 @@ def check(facts: Facts) -> list[Hit]:
             failed.add(one.path)
         if any(canaries.reasoning_under(name) in one.text for name in REASONING_FIELDS):
             printing.add(one.path)
-        if one.path == LLAMA_RAW and canaries.reasoning_under("reasoning_content") in one.text:
-            printing.add(LLAMA_SERVER)  # this field is what the server passes on
+        if one.path in PASSED_ON and canaries.reasoning_under("reasoning_content") in one.text:
+            printing.update(PASSED_ON[one.path])
     if printing.issuperset(view.paths):
         return []
     silent = [one for one in view.ask(canaries.reasoning, canaries.ANSWER) if one.outcome.ok]
@@ -88,9 +90,9 @@ def _asking(view: TemplateView, known: Collection[str] = ()) -> Iterator[Asked]:
     """Reasoning in every place, on the paths that are not known by then."""
     for build in (canaries.reasoning_in_loop, _earlier, _last):
         for path in view.paths:
-            if build is _last and path == LLAMA_SERVER:  # the server writes a last answer itself
+            if build is _last and path in (LLAMA_SERVER, SGLANG):  # they rework a last answer themselves
                 continue
-            if path not in known or (path == LLAMA_RAW and LLAMA_SERVER not in known):
+            if path not in known or any(server not in known for server in PASSED_ON.get(path, ())):
                 yield view.ask_path(path, build(view.form(path)))
 
 

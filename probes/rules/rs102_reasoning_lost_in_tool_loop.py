@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING
 
 from probes.chats import canaries
 from probes.chats.messages import REASONING_FIELDS, say
-from probes.rendering.renders import LLAMA_RAW, LLAMA_SERVER
+from probes.rendering.input_form import BARE
+from probes.rendering.renders import LLAMA_SERVER, SGLANG
 from probes.rules.base import Rule
 from probes.rules.view import Hit
 
@@ -39,14 +40,18 @@ SAYS_SO = re.compile(
 """A comment in which the author says that reasoning is not kept."""
 
 
+OWN_ANSWER = (LLAMA_SERVER, SGLANG)
+"""Servers that rework a last answer themselves: there the bare template tells."""
+
+
 def check(facts: Facts) -> list[Hit]:
     view = facts.view
     calling = [one for one in view.ask_calls(_before_call, canaries.VALUE, canaries.RESULT) if one.fate == "written"]
     if all(_printed(one) for one in calling):
         return []
-    answering = {one.path for one in view.ask(_in_last_answer) if _printed(one) and one.path != LLAMA_SERVER}
-    if any(one.path == LLAMA_RAW and not _printed(one) for one in calling) and LLAMA_RAW in answering:
-        answering.add(LLAMA_SERVER)
+    answering = {one.path for one in view.ask(_in_last_answer) if _printed(one) and one.path not in OWN_ANSWER}
+    dropping = {one.path for one in calling if not _printed(one)}
+    answering |= {server for server in OWN_ANSWER if BARE[server] in dropping & answering}
     lost = [one for one in calling if not _printed(one) and one.path in answering]
     good = [one for one in calling if _printed(one)]
     if not lost:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from jinjarun.errors import SandboxViolation, quote
 from jinjarun.syntax.nodes import Const, Filter, GetAttr, GetItem, Node
 from probes.chats.named import CHATS
-from probes.rendering.renders import LLAMA_RAW, PATHS, RAW
+from probes.rendering.renders import LLAMA_RAW, RAW
 from probes.rules.base import Rule
 from probes.rules.tree import nodes
 from probes.rules.view import Hit
@@ -40,7 +40,7 @@ def check(facts: Facts) -> list[Hit]:
         what = _reach(node)
         if what is not None:
             message = f"the template reaches for the host's objects: {quote(what)}"
-            engines = [path for path in PATHS if facts.renders.loads(path) is None]
+            engines = [path for path in facts.renders.paths if facts.renders.loads(path) is None]
             return [Hit(message=message, engines=engines, line=node.line, column=node.column, cause="sandbox")]
     return _stopped(facts)
 

@@ -19,7 +19,6 @@ import re
 import unicodedata
 from typing import TYPE_CHECKING
 
-from probes.rendering.renders import PATHS
 from probes.rules.base import Rule
 from probes.rules.view import Hit
 
@@ -44,7 +43,7 @@ def check(facts: Facts) -> list[Hit]:
     line = source.count("\n", 0, found.start()) + 1
     column = found.start() - source.rfind("\n", 0, found.start())
     message = f"U+{ord(strange):04X} {name}, {kind}; {len(places)} such place{'s' if len(places) != 1 else ''}"
-    engines = [path for path in PATHS if facts.renders.loads(path) is None]
+    engines = [path for path in facts.renders.paths if facts.renders.loads(path) is None]
     return [Hit(message=message, engines=engines, line=line, column=column, cause="hidden characters")]
 
 

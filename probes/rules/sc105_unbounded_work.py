@@ -21,7 +21,7 @@ from jinjarun.errors import JinjarunError, LimitExceeded, quote
 from probes.chats import canaries
 from probes.chats.messages import say
 from probes.chats.named import CHATS
-from probes.rendering.renders import LLAMA_RAW, PATHS, RAW, dialect_of
+from probes.rendering.renders import LLAMA_RAW, RAW, dialect_of
 from probes.rules.base import Rule
 from probes.rules.view import Hit
 
@@ -52,7 +52,7 @@ def _limits(facts: Facts) -> list[Hit]:
                 return [
                     Hit(
                         message=f"an ordinary conversation ({name}) hits a limit: {quote(error.message)[:120]}",
-                        engines=[other for other in PATHS if dialect_of(other) == dialect_of(path)],
+                        engines=[other for other in facts.renders.paths if dialect_of(other) == dialect_of(path)],
                         line=error.line,
                         evidence=[cite],
                         cause="limit",

@@ -22,14 +22,14 @@ from typing import TYPE_CHECKING
 
 from jinjarun.errors import quote
 from probes.chapters.tokens import UndeclaredStop, undeclared_stops
-from probes.rendering.renders import APPLY, LLAMA_SERVER
+from probes.rendering.renders import APPLY, LLAMA_SERVER, VLLM
 from probes.rules.base import Rule
 from probes.rules.view import Hit
 
 if TYPE_CHECKING:
     from probes.rules.view import Facts
 
-PATHS = {"transformers": APPLY, "vllm": "vllm:chat", "llama.cpp": LLAMA_SERVER}
+PATHS = {"transformers": APPLY, "vllm": VLLM, "llama.cpp": LLAMA_SERVER}
 
 
 def check(facts: Facts) -> list[Hit]:

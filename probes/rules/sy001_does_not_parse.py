@@ -19,21 +19,21 @@ from typing import TYPE_CHECKING
 
 from jinjarun.errors import JinjarunError, TemplateSyntaxError, quote
 from jinjarun.sources.not_a_template import not_a_template
-from probes.rendering.renders import APPLY, LLAMA_RAW, LLAMA_SERVER, RAW
+from probes.rendering.renders import dialect_of
 from probes.rules.base import Rule
 from probes.rules.view import Hit
 
 if TYPE_CHECKING:
     from probes.rules.view import Facts
 
-ENGINES = {"transformers": [RAW, APPLY], "llama.cpp": [LLAMA_RAW, LLAMA_SERVER]}
+DIALECTS = ("transformers", "llama.cpp")
 
 
 def check(facts: Facts) -> list[Hit]:
     if not_a_template(facts.source) is not None:
         return []
     refusals: dict[str, JinjarunError] = {}
-    for dialect in ENGINES:
+    for dialect in DIALECTS:
         found = facts.renders.template(dialect)
         if isinstance(found, TemplateSyntaxError):
             refusals[dialect] = found
@@ -44,10 +44,10 @@ def check(facts: Facts) -> list[Hit]:
     return [
         Hit(
             message=f"{' and '.join(refusals)} cannot read it: {quote(first.message)}",
-            engines=[path for dialect in refusals for path in ENGINES[dialect]],
+            engines=[path for dialect in refusals for path in facts.renders.paths if dialect_of(path) == dialect],
             line=first.line,
             column=first.column,
-            severity="error" if len(refusals) == len(ENGINES) else "warning",
+            severity="error" if len(refusals) == len(DIALECTS) else "warning",
             suggestion=quote(hint) if isinstance(hint, str) else None,
             cause="syntax",
         )

@@ -18,7 +18,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jinjarun.sources.not_a_template import not_a_template
-from probes.rendering.renders import PATHS
 from probes.rules.base import Rule
 from probes.rules.view import Hit
 
@@ -31,7 +30,7 @@ def check(facts: Facts) -> list[Hit]:
     if found is None:
         return []
     what, advice = found
-    return [Hit(message=f"the text {what}", engines=list(PATHS), suggestion=advice)]
+    return [Hit(message=f"the text {what}", engines=list(facts.renders.paths), suggestion=advice)]
 
 
 RULE = Rule(

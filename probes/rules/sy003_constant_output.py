@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from jinjarun.sources.not_a_template import not_a_template
 from probes.chats import canaries
 from probes.chats.canaries import USUAL
-from probes.rendering.renders import LLAMA_RAW, PATHS, RAW
+from probes.rendering.renders import LLAMA_RAW, RAW
 from probes.rules.base import Rule
 from probes.rules.view import Hit
 
@@ -37,7 +37,7 @@ def check(facts: Facts) -> list[Hit]:
     return [
         Hit(
             message="two conversations that share no text give the same prompt",
-            engines=[path for path in PATHS if facts.renders.loads(path) is None],
+            engines=[path for path in facts.renders.paths if facts.renders.loads(path) is None],
             evidence=[facts.book.cite(canaries.user_only(USUAL), bare[0], "rendered", excerpt=text[:80])],
             cause="constant output",
         )

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING
 
 from jinjarun.errors import quote
 from jinjarun.syntax.nodes import Const, Data
-from probes.rendering.renders import PATHS
 from probes.rules.base import Rule
 from probes.rules.tree import nodes
 from probes.rules.view import Hit
@@ -46,7 +45,7 @@ def check(facts: Facts) -> list[Hit]:
         what = "an HTML escape" if found[0].startswith("&") else "a line break as backslash and n"
         message = f"the template writes {what}: {quote(found[0])!r}"
         line = node.line + text.count("\n", 0, found.start())
-        engines = [path for path in PATHS if facts.renders.loads(path) is None]
+        engines = [path for path in facts.renders.paths if facts.renders.loads(path) is None]
         severity: Severity = "error" if found[0].startswith("&") else "warning"
         hits.append(Hit(message=message, engines=engines, line=line, severity=severity, cause=f"escapes {what}"))
     return hits

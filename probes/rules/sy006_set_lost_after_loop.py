@@ -18,7 +18,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jinjarun.syntax.nodes import Binary, Const, For, Generation, If, Macro, Name, Node, Set, SetBlock, Stmt
-from probes.rendering.renders import PATHS
 from probes.rules.base import Rule
 from probes.rules.tree import inside, tree_of
 from probes.rules.view import Hit
@@ -36,7 +35,7 @@ def check(facts: Facts) -> list[Hit]:
         return []
     line, name = found[0]
     message = f"{name!r} is set inside a loop and read behind it, where it has its old value again"
-    engines = [path for path in PATHS if facts.renders.loads(path) is None]
+    engines = [path for path in facts.renders.paths if facts.renders.loads(path) is None]
     return [Hit(message=message, engines=engines, line=line, cause=f"set of {name} in a loop")]
 
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jinjarun.syntax.nodes import Name, Set, SetBlock, TupleExpr
-from probes.rendering.renders import PATHS
 from probes.rules.base import Rule
 from probes.rules.tree import nodes
 from probes.rules.view import Hit
@@ -45,7 +44,7 @@ def check(facts: Facts) -> list[Hit]:
     if not unread:
         return []
     names = ", ".join(repr(name) for _, name in unread)
-    engines = [path for path in PATHS if facts.renders.loads(path) is None]
+    engines = [path for path in facts.renders.paths if facts.renders.loads(path) is None]
     message = f"{names} is set and read nowhere" if len(unread) == 1 else f"{names} are set and read nowhere"
     return [Hit(message=message, engines=engines, line=unread[0][0], cause="names never read")]
 

@@ -18,7 +18,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jinjarun.syntax.nodes import Binary, Name, Node, Output
-from probes.rendering.renders import PATHS
 from probes.rendering.variables import caller_variables
 from probes.rules.base import Rule
 from probes.rules.tree import nodes
@@ -43,7 +42,7 @@ def check(facts: Facts) -> list[Hit]:
         return []
     said = ", ".join(repr(name) for _, name in lost)
     message = f"{said} is printed, and set nowhere" if len(lost) == 1 else f"{said} are printed, and set nowhere"
-    engines = [path for path in PATHS if facts.renders.loads(path) is None]
+    engines = [path for path in facts.renders.paths if facts.renders.loads(path) is None]
     return [Hit(message=message, engines=engines, line=lost[0][0], cause="names never set")]
 
 

@@ -35,7 +35,7 @@ def check(facts: Facts) -> list[Hit]:
     ):
         asked = view.ask(build, canaries.TOOL, bare=bare)
         plain = {one.path: one.text for one in view.ask(without, canaries.USER)}
-        equal = [one for one in asked if one.outcome.ok and one.text == plain[one.path]]
+        equal = [one for one in asked if one.outcome.turned_away or (one.outcome.ok and one.text == plain[one.path])]
         ignored = equal if ignored is None else [one for one in ignored if one.path in {e.path for e in equal}]
     if not ignored:
         return []

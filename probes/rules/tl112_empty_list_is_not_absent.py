@@ -9,7 +9,7 @@ Example: `{% if tools is not none %}`, `{% if 'tool_calls' in message %}`.
 
 Use instead: `{% if tools %}`, `{% if message.tool_calls %}`.
 
-References: llama-server takes an empty list away; transformers passes it on.
+References: llama-server and SGLang take an empty list of tools away, vLLM refuses it; transformers passes it on.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ def check(facts: Facts) -> list[Hit]:
     hits = []
     for name, empty, absent in (("tools", _no_tools, canaries.user_only), ("tool_calls", _no_calls, _answered)):
         plain = {one.path: one for one in view.ask(absent, canaries.USER)}
-        asked = [one for one in view.ask(empty, canaries.USER) if plain[one.path].outcome.ok]
+        asked = [
+            one for one in view.ask(empty, canaries.USER) if plain[one.path].outcome.ok and not one.outcome.turned_away
+        ]
         differing = [one for one in asked if one.text != plain[one.path].text and one.fate != "limit"]
         if not differing:
             continue

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from probes.chapters.endings import markers_in
 from probes.chats import canaries
-from probes.rendering.renders import LLAMA_SERVER
+from probes.rendering.renders import LLAMA_SERVER, SGLANG
 from probes.rules.base import Rule
 from probes.rules.view import Hit
 
@@ -34,7 +34,7 @@ def check(facts: Facts) -> list[Hit]:
     view = facts.view
     without = {one.path: one.text for one in view.ask(_without, canaries.USER)}
     asked = [one for one in view.ask(canaries.user_only, canaries.USER) if one.fate == "written"]
-    asked = [one for one in asked if one.path != LLAMA_SERVER]  # which sets it whatever the client says
+    asked = [one for one in asked if one.path not in (LLAMA_SERVER, SGLANG)]  # which set it themselves
     equal = [one for one in asked if one.text == without.get(one.path)]
     if not equal:
         return []

@@ -17,7 +17,7 @@ from probes.chats import canaries
 from probes.laws.subject import Subject
 from probes.rendering.input_form import BARE, observer
 from probes.rendering.outcomes import Fate, fate_of, said, show
-from probes.rendering.renders import APPLY, LLAMA_RAW, PATHS, RAW
+from probes.rendering.renders import APPLY, LLAMA_RAW, RAW, as_sent
 
 if TYPE_CHECKING:
     from jinjarun.sources import Source, TokenData
@@ -94,8 +94,8 @@ class Asked:
 
     @property
     def refused(self) -> bool:
-        """The template itself refused the request by raise_exception."""
-        return isinstance(self.outcome.error, TemplateRaised)
+        """The template itself refused the request by raise_exception, or a server before it."""
+        return isinstance(self.outcome.error, TemplateRaised) or self.outcome.turned_away
 
     @property
     def failed(self) -> bool:
@@ -116,19 +116,20 @@ class TemplateView:
 
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
-        self.observers = {path: observer(facts.renders, path) for path in PATHS}
+        self.observers = {path: observer(facts.renders, path) for path in facts.renders.paths}
         self._subjects: dict[str, Subject] = {}
 
     @cached_property
     def paths(self) -> tuple[str, ...]:
         """The paths on which something of a conversation is written; a rule has nothing to say of the others."""
-        return tuple(path for path in PATHS if self.facts.renders.loads(path) is None and self._speaks(path))
+        renders = self.facts.renders
+        return tuple(path for path in renders.paths if renders.loads(path) is None and self._speaks(path))
 
     def _speaks(self, path: str) -> bool:
         form = self.form(path)
         if self.fate(path, canaries.user_only(form), canaries.USER) == "written":
             return True
-        whole = self.facts.renders.render(path, canaries.calls(form)).text or ""
+        whole = self.ask_path(path, canaries.calls(form)).text
         return any(text in whole for text in SOMETHING)
 
     @property
@@ -164,6 +165,7 @@ class TemplateView:
         return fate_of(self.facts.renders.render(path, chat), *wanted)
 
     def ask_path(self, path: str, chat: Chat, *wanted: str) -> Asked:
+        chat = as_sent(path, chat)
         outcome = self.facts.renders.render(path, chat)
         return Asked(path, chat, outcome, fate_of(outcome, *wanted), wanted)
 

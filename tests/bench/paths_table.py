@@ -15,7 +15,8 @@ from typing import Any
 from jinjarun.errors import JinjarunError
 from jinjarun.serving.sglang import SglangServer
 from jinjarun.serving.vllm import VllmServer
-from probes.rendering.paths import ENGINES, SGLANG, VLLM, Setting, answer_on_path
+from probes.rendering.paths import Setting, answer_on_path
+from probes.rendering.renders import ENGINES, SGLANG, VLLM
 from tests.conformance.golden import lines, suite
 from tests.conformance.paths import NO_PATHS, PATHS, TOKENS, bodies, have_paths, source_of
 

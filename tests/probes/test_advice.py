@@ -66,7 +66,6 @@ def test_the_strict_family() -> None:
             "ids of calls with exactly 9 characters",
         ],
         avoid=[
-            "the role developer: refused with an error; send system instead",
             "text beside tool calls: lost without an error",
         ],
         notes=[
@@ -76,6 +75,7 @@ def test_the_strict_family() -> None:
         ],
     )
     assert "the role developer" not in " ".join(family("mistral")["llama-server"].avoid)
+    assert "the role developer: fails; send system instead" in family("mistral")["sglang"].avoid
 
 
 def test_the_thinking_family() -> None:
@@ -128,7 +128,7 @@ def test_one_call_a_message() -> None:
 @pytest.mark.parametrize("name", WITH_TEMPLATE)
 def test_every_family_gets_short_lines_for_each_engine(name: str) -> None:
     advice = family(name)
-    assert list(advice) == ["llama-server", "vllm", "transformers"]
+    assert list(advice) == ["llama-server", "vllm", "sglang", "transformers"]
     for one in advice.values():
         lines = [*one.send, *one.avoid, *one.notes]
         assert len(lines) == len(set(lines))
@@ -174,6 +174,7 @@ def test_arguments_that_must_be_text() -> None:
     assert "arguments of calls as JSON text" in advice["transformers"].send
     assert "arguments of calls as an object: fails" in advice["transformers"].avoid
     assert "tool calls in the history: vLLM makes objects of arguments: fails" in advice["vllm"].avoid
+    assert "tool calls in the history: SGLang makes objects of arguments: fails" in advice["sglang"].avoid
     assert not any("arguments" in line for line in advice["llama-server"].avoid)
 
 

@@ -41,6 +41,12 @@ def test_quick_answers_engines_caps_and_stop() -> None:
     assert quick.stop == whole.stop
     assert quick.stop is not None
     assert quick.stop.written == ["<|im_end|>"]
-    assert [engine.path for engine in quick.engines] == ["raw", "raw", "llama-server"]
+    assert [engine.path for engine in quick.engines] == [
+        "raw",
+        "raw",
+        "llama-server",
+        "chat-completions",
+        "chat-completions",
+    ]
     assert (quick.findings, quick.observed, quick.shape, quick.prefix) == ([], {}, None, None)
     assert quick.cost.renders < whole.cost.renders / 2

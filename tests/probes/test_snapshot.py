@@ -70,7 +70,9 @@ def test_what_stands_in_the_file() -> None:
     assert data["made_with"]["eos_token"] == "<|im_end|>"
     assert data["made_with"]["llama.cpp"] == dialect_named("llama.cpp").version
     assert data["caps"]["supports_tools"] is False
-    assert data["observed"]["one_text_part"] == "no, llama.cpp:llama-server: yes"
+    assert data["observed"]["one_text_part"] == (
+        "no, llama.cpp:llama-server: yes, sglang:chat-completions: yes, vllm:chat-completions: yes"
+    )
     assert data["prompts"]["user"] == [
         {
             "paths": list(PATHS),

@@ -20,6 +20,7 @@ from jinjarun.responses.parts import (
     JsonCall,
     Piece,
     PiecesCall,
+    Reasoning,
     Region,
     TaggedArguments,
     Value,
@@ -32,7 +33,7 @@ def pieces(*parts: str) -> tuple[Piece, ...]:
     return tuple(Piece(slot=slots[part]) if part in slots else Piece(text=part) for part in parts)  # type: ignore[arg-type]
 
 
-THINK = Region(open="<think>\n", close="\n</think>\n\n")
+THINK = Reasoning(open="<think>\n", close="\n</think>\n\n")
 SYNTAXES = {
     "plain": ResponseSyntax(),
     "json": ResponseSyntax(

@@ -10,18 +10,17 @@ from probes.chats import canaries as c
 from probes.chats.messages import function_of
 from probes.rendering.input_form import cached_chat, call_text
 from probes.rendering.outcomes import argument_style
-from probes.rendering.renders import LLAMA_SERVER
+from probes.rendering.renders import LLAMA_SERVER, VLLM
 
 if TYPE_CHECKING:
     from probes.chats.messages import Chat
     from probes.rendering.input_form import PathObserver
 
 
-@question(explain=explain.object_arguments, reworked=(LLAMA_SERVER,))
+@question(explain=explain.object_arguments, reworked=(LLAMA_SERVER, VLLM))
 def object_arguments(on: PathObserver) -> Verdict:
-    forms = [form for form in on.call_forms if form.arguments == "object"]
-    if on.call_form is not None:
-        forms.insert(0, on.call_form.but(arguments="object"))
+    forms = [on.best_form.but(arguments="object")]
+    forms += [form for form in on.call_forms if form.arguments == "object"]
     chats = [on.call_chat] if on.call_chat is not None and _holds_objects(on.call_chat) else []
     verdict = sought(
         on, [*chats, *(cached_chat(c.one_call, form) for form in forms)], (c.PARAMETER, c.VALUE), "an object is written"

@@ -12,7 +12,7 @@ from probes.chapters.observed.question import Verdict, look, question, sought
 from probes.chats import canaries as c
 from probes.rendering.input_form import cached_chat
 from probes.rendering.outcomes import prints_nothing_as_text
-from probes.rendering.renders import APPLY, LLAMA_SERVER
+from probes.rendering.renders import APPLY, LLAMA_SERVER, SERVERS
 
 if TYPE_CHECKING:
     from probes.chats.canaries import Form
@@ -41,7 +41,7 @@ def tools(on: PathObserver) -> Verdict:
     return verdict
 
 
-@question(explain=explain.tool_calls, reworked=(LLAMA_SERVER,))
+@question(explain=explain.tool_calls, reworked=SERVERS)
 def tool_calls(on: PathObserver) -> Verdict:
     verdict = _sought_in_calls(on, (c.VALUE,), "name and arguments are written")
     if verdict.answer != "yes" or on.writes_name:
@@ -66,7 +66,7 @@ def text_beside_calls(on: PathObserver) -> Verdict:
     return _beside(on, "text", (c.TEXT, c.VALUE), "text and call are written")
 
 
-@question(repaired=(LLAMA_SERVER, APPLY))
+@question(repaired=(APPLY, *SERVERS))
 def null_content_with_calls(on: PathObserver) -> Verdict:
     return _beside(on, "null", (c.VALUE,), "the call is written, and nothing for the null")
 
@@ -76,7 +76,7 @@ def empty_content_with_calls(on: PathObserver) -> Verdict:
     return _beside(on, "empty", (c.VALUE,), "the call is written")
 
 
-@question(repaired=(LLAMA_SERVER, APPLY))
+@question(repaired=(APPLY, *SERVERS))
 def missing_content_with_calls(on: PathObserver) -> Verdict:
     return _beside(on, "missing", (c.VALUE,), "the call is written, and nothing for the missing content")
 

@@ -12,7 +12,7 @@ from probes.chapters.observed.question import Verdict, look, question, shown_at,
 from probes.chats import canaries as c
 from probes.rendering.input_form import cached_chat
 from probes.rendering.outcomes import complaint, fate_of
-from probes.rendering.renders import LLAMA_SERVER
+from probes.rendering.renders import LLAMA_SERVER, SERVERS
 
 if TYPE_CHECKING:
     from probes.chats.canaries import Form
@@ -33,7 +33,7 @@ def string_content(on: PathObserver) -> Verdict:
     return sought(on, chats, (c.USER,), "a string is written")
 
 
-@question(explain=explain.typed_content, repaired=(LLAMA_SERVER,))
+@question(explain=explain.typed_content, repaired=SERVERS)
 def typed_content(on: PathObserver) -> Verdict:
     """Yes where at least one part is written."""
     several, one = several_text_parts(on), one_text_part(on)
@@ -42,13 +42,13 @@ def typed_content(on: PathObserver) -> Verdict:
     return several if several.answer == "yes" else one
 
 
-@question(repaired=(LLAMA_SERVER,))
+@question(repaired=SERVERS)
 def one_text_part(on: PathObserver) -> Verdict:
     chats = (cached_chat(build, _plain(on)) for build in (c.text_parts, c.one_text_part))
     return sought(on, chats, (c.PART,), "a text part is written as text")
 
 
-@question(repaired=(LLAMA_SERVER,))
+@question(repaired=SERVERS)
 def several_text_parts(on: PathObserver) -> Verdict:
     return sought(on, (cached_chat(c.text_parts, _plain(on)),), (c.PART, c.SECOND_PART), "both texts are written")
 

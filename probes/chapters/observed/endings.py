@@ -10,7 +10,7 @@ from probes.chapters.observed.question import Verdict, look, question, sought
 from probes.chats import canaries as c
 from probes.rendering.input_form import cached_chat
 from probes.rendering.outcomes import complaint
-from probes.rendering.renders import APPLY, LLAMA_SERVER, dialect_of
+from probes.rendering.renders import APPLY, SERVERS, SGLANG, VLLM, dialect_of
 
 if TYPE_CHECKING:
     from probes.rendering.input_form import PathObserver
@@ -21,12 +21,12 @@ PREFIX_KEYS = (".prefix", "'prefix'", '"prefix"')
 GENERATION_TAG = re.compile(r"\{%[-+]?\s*generation\b")
 
 
-@question(reworked=(LLAMA_SERVER, APPLY))
+@question(reworked=(APPLY, *SERVERS))
 def assistant_prefill(on: PathObserver) -> Verdict:
     """Yes where the text ends with the message to be continued."""
     form = on.form
     tried = {"": cached_chat(c.prefill, form)}
-    if on.path == APPLY:
+    if on.path in (APPLY, VLLM, SGLANG):
         tried["with continue_final_message "] = c.continued(form)
     if "continue_final_message" in on.names:
         tried["with the variable continue_final_message "] = c.continued(form, by_variable=True)

@@ -57,9 +57,9 @@ class Question:
 
     `explain`: why llama.cpp's flag of the same name is wrong where it is; None where it has no such flag. `reworked`:
     the served paths whose reworks may change the answer for better or worse, asked whatever the bare template answers;
-    `repaired`: those that can only mend it, asked where the bare template does not say yes. `in_source`: both engines
-    answer alike where the source names none of these. `projector`: llama-server takes it only with a model that has
-    eyes or ears.
+    `repaired`: those that can only mend it, asked where the bare template does not say yes. A path that remakes all
+    content, or all calls, is asked everything of that kind besides. `in_source`: both engines answer alike where the
+    source names none of these. `projector`: servers take it only with a model that has eyes or ears.
     """
 
     name: str
@@ -73,7 +73,9 @@ class Question:
     def differs(self, on: PathObserver, known: Verdict) -> bool:
         """Whether the answer on this path may be another than the one known of the path before it."""
         if on.bare is not None:
-            return on.path in self.reworked or (on.path in self.repaired and known.answer != "yes")
+            if on.path in self.reworked or (on.path in self.repaired and known.answer != "yes"):
+                return True
+            return on.remakes_content or (on.remakes_calls and self.ask.__module__.endswith(".calls"))
         return not self.in_source or known.answer == "unknown" or any(x in on.renders.source for x in self.in_source)
 
 

@@ -12,9 +12,9 @@ from probes.chapters.observed import arguments, calls, contents, endings, reason
 from probes.chapters.observed.explain import why_caps_differ
 from probes.chapters.observed.question import ASKED, Question, Verdict
 from probes.chats import canaries as c
-from probes.rendering.input_form import PathObserver, cached_chat, observer
+from probes.rendering.input_form import BARE, PathObserver, cached_chat, observer
 from probes.rendering.outcomes import show
-from probes.rendering.renders import APPLY, LLAMA_RAW, LLAMA_SERVER, PATHS, RAW, EvidenceBook, Renders
+from probes.rendering.renders import RAW, SERVERS, EvidenceBook, Renders
 from probes.report import Observation
 
 EVIDENCE_SHOWN = 2
@@ -36,14 +36,14 @@ QUESTIONS: dict[str, Question] = {
 def observe(renders: Renders, book: EvidenceBook) -> dict[str, Observation]:
     """The answers to all QUESTIONS, `unknown` where a path does not load the template or renders nothing."""
     verdicts: dict[str, dict[str, Verdict]] = {}
-    for path, bare in ((RAW, None), (LLAMA_RAW, None), (LLAMA_SERVER, LLAMA_RAW), (APPLY, RAW)):
-        verdicts[path] = _verdicts(observer(renders, path), verdicts.get(bare or RAW))
-    main = next((path for path in PATHS if renders.loads(path) is None), RAW)
+    for path in renders.paths:
+        verdicts[path] = _verdicts(observer(renders, path), verdicts.get(BARE.get(path, RAW)))
+    main = next((path for path in renders.paths if renders.loads(path) is None), RAW)
     caps = renders.caps
     flags = {} if isinstance(caps, JinjarunError) else caps.to_dict()
     observed = {}
     for name, question in QUESTIONS.items():
-        by_path = {path: verdicts[path][name] for path in PATHS}
+        by_path = {path: verdicts[path][name] for path in renders.paths}
         observed[name] = _observation(by_path, main, book)
         flag, explain = flags.get(f"supports_{name}"), question.explain
         if flag is not None and explain is not None:
@@ -69,7 +69,7 @@ def _verdicts(on: PathObserver, known: dict[str, Verdict] | None) -> dict[str, V
         return dict.fromkeys(
             QUESTIONS, Verdict("unknown", f"nothing renders here, for one: {first.reason}", first.shown)
         )
-    if on.path == LLAMA_SERVER:
+    if on.path in SERVERS:
         reason = "the server takes such parts only with a multimodal model"
         shared |= {name: Verdict("unknown", reason) for name, question in QUESTIONS.items() if question.projector}
     return {name: asked.get(name) or shared[name] for name in QUESTIONS}

@@ -12,7 +12,7 @@ from probes.chats.messages import REASONING_FIELDS
 from probes.chats.named import conversation
 from probes.rendering.input_form import cached_chat
 from probes.rendering.outcomes import complaint, fate_of
-from probes.rendering.renders import APPLY, LLAMA_SERVER
+from probes.rendering.renders import APPLY, LLAMA_SERVER, SGLANG, VLLM
 
 if TYPE_CHECKING:
     from probes.chats.messages import Chat
@@ -27,7 +27,7 @@ MORE_EFFORTS = ("none", "minimal", "medium", "xhigh", "max")
 EFFORT_NAMES = ("reasoning_effort", "reasoning_strength")
 
 
-@question(explain=explain.preserve_reasoning, repaired=(LLAMA_SERVER, APPLY))
+@question(explain=explain.preserve_reasoning, repaired=(LLAMA_SERVER, APPLY), reworked=(VLLM, SGLANG))
 def preserve_reasoning(on: PathObserver) -> Verdict:
     """Yes where reasoning before an answer is kept, with and without calls in its turn, and before calls too."""
     failure: Verdict | None = None

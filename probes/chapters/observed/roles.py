@@ -8,7 +8,7 @@ from probes.chapters.observed import explain
 from probes.chapters.observed.question import Verdict, question, sought
 from probes.chats import canaries as c
 from probes.rendering.input_form import cached_chat
-from probes.rendering.renders import LLAMA_SERVER
+from probes.rendering.renders import LLAMA_SERVER, VLLM
 
 if TYPE_CHECKING:
     from probes.rendering.input_form import PathObserver
@@ -29,7 +29,7 @@ def system_role(on: PathObserver) -> Verdict:
     return Verdict(beside.answer, f"written alone, but beside tools {beside.reason}", beside.shown + alone.shown)
 
 
-@question(repaired=(LLAMA_SERVER,))
+@question(repaired=(LLAMA_SERVER, VLLM))
 def developer_role(on: PathObserver) -> Verdict:
     form = on.form
     verdict = sought(on, (cached_chat(c.developer, form),), (c.DEVELOPER,), "its text is written")

@@ -24,11 +24,12 @@ FIELD = re.compile(r"(?:\.|\[\s*|\bget\(\s*|\()['\"]?(\w*(?:reason|think|thought
 
 @dataclass(frozen=True, slots=True)
 class Reasoning:
-    """`open` and `close` as they stand around the reasoning of an answer."""
+    """`open` and `close` as they stand around the reasoning of an answer. `written`: a render showed them there."""
 
     open: str
     close: str
     shape: ReasoningShape
+    written: bool = True
 
     def strip_empty(self, text: str) -> str:
         """`text` without an empty block of reasoning at its start, or a lone end of one."""
@@ -201,7 +202,7 @@ def _inline(ask: Requests, frame: Frame) -> Reasoning | None:
             switches=_switches(ask, thought, REASONING, kept=kept),
             empty_block_written=_empty_block(frame, opening, close),
         )
-        return Reasoning(opening, close, shape)
+        return Reasoning(opening, close, shape, written=shown is not None and text not in shown)
     return None
 
 
@@ -241,7 +242,7 @@ def _in_prompt(ask: Requests, frame: Frame) -> Reasoning | None:
         history = _history_of_prompted(ask, opening.group(1), close)
         tag = _as_prompted(frame, opening.group(1))
         shape = ReasoningShape(open=tag, close=close, history=history, switches=[], empty_block_written=None)
-        return Reasoning(tag, close, shape)
+        return Reasoning(tag, close, shape, written=False)
     return None
 
 
