@@ -97,7 +97,7 @@ def _asked(
     good = fates(asked, "written")
     if failed := fates(asked, "raised"):
         message = f"a tool with {name} in its parameters fails: {failed[0].error}"
-        return view.hit(message, failed, good, severity="warning", cause="schemas that fail")
+        return view.hit(message, failed, good, severity="error", cause="schemas that fail")
     if lost := fates(asked, "lost"):
         message = f"of a parameter with {name} some names or values are not written"
         return view.hit(message, lost, good, severity="warning", cause="schemas that are lost")

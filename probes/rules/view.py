@@ -226,13 +226,17 @@ class TemplateView:
         )
 
     def graded(self, severity: Severity, engines: Iterable[str]) -> Severity:
-        """The severity by who is left with the defect. On every request path it is what it is; on that of one server a
-        warning at most; where only callers of transformers or of the bare template meet it, it is something to know."""
+        """The severity by who is left with the defect. On every request path it is what it is; an error that a server
+        repairs is a warning, and a warning that most servers repair is something to know; so is what only callers of
+        transformers or of the bare template meet."""
         met = set(engines)
         served = {path for path in self.paths if path in BARE}
         if severity == "info" or served <= met:
             return severity
-        return "warning" if met & (served - {APPLY}) else "info"
+        servers = served - {APPLY}
+        left = servers & met
+        enough = left if severity == "error" else 2 * len(left) > len(servers)
+        return "warning" if enough else "info"
 
     def cite(self, asked: Asked) -> str:
         text = asked.text
