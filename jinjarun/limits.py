@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 from jinjarun.errors import InputError, LimitExceeded
 
@@ -12,6 +12,15 @@ MOST = 10**15
 """The largest limit: none."""
 MOST_LEVELS = 10_000
 """The largest limit on a depth, which the host's own stack still holds."""
+REQUEST_TEXTS = 40
+REQUEST_BYTES = 400_000
+"""A request whose objects hold so many texts (fields that are strings), or texts of so many bytes, has the steps that
+`Limits` says; one that holds more has more."""
+REQUEST_STRING_BYTES = 1_000_000
+"""The same for the bytes of strings and of the output."""
+MOST_GROWTH = 300
+"""How many times the steps of `Limits` a request may have, however large it is: templates whose cost is quadratic need
+about 200 for 1,000 tool calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +30,8 @@ class Limits:
     A step is a node evaluated, an item visited, or 16 bytes of a string made. Nodes of straight-line code are charged
     together when it is entered; everything is charged before it is done. Bytes are of UTF-8; a value of the input is
     64 of them besides its text. A limit is an integer up to MOST, a depth one up to MOST_LEVELS; else InputError.
+
+    `steps`, `string_bytes` and `output_bytes` are for a small request; `for_request` says what a larger one has.
     """
 
     source_bytes: int = 256 * 1024
@@ -42,6 +53,44 @@ class Limits:
             most = MOST_LEVELS if field.name in {"depth", "data_depth"} else MOST
             if type(value) is not int or not 0 <= value <= most:
                 raise InputError(f"{field.name} is no integer from 0 to {most:,}", path=f"limits.{field.name}")
+
+    def for_request(self, texts: int, text_bytes: int) -> Limits:
+        """These limits for a request whose objects (messages, calls, tools) hold so many texts of so many bytes.
+
+        The steps are as many times more as it holds more texts than REQUEST_TEXTS, and more bytes than REQUEST_BYTES,
+        up to MOST_GROWTH times. The bytes of strings and of the output are as many times more as it has more than
+        REQUEST_STRING_BYTES. For a small request a template gets no more, whatever it does; nor does it for large
+        variables that are no conversation.
+        """
+        steps = self.steps * texts // REQUEST_TEXTS + self.steps * text_bytes // REQUEST_BYTES
+        if steps <= self.steps:  # and then there are less than REQUEST_STRING_BYTES
+            return self
+
+        def grown(allowed: int) -> int:
+            return min(max(allowed * text_bytes // REQUEST_STRING_BYTES, allowed), MOST)
+
+        return replace(
+            self,
+            steps=min(steps, MOST_GROWTH * self.steps, MOST),
+            string_bytes=grown(self.string_bytes),
+            output_bytes=grown(self.output_bytes),
+        )
+
+
+def limit_exceeded(
+    limit: str, allowed: int, *, option: str | None = None, line: int | None = None, column: int | None = None
+) -> LimitExceeded:
+    """The error of a limit: whose it is, what was allowed, and by which field of `Limits` it is raised (`option`, where
+    the limit itself is none)."""
+    field = option or limit
+    how = f"to allow more: --limit {field}=N, in Python Limits({field}=N)"
+    return LimitExceeded(
+        f"limit exceeded: {limit} (jinjarun allows {allowed:,}; {how})",
+        line=line,
+        column=column,
+        limit=limit,
+        allowed=allowed,
+    )
 
 
 def utf8_size(text: str) -> int:
@@ -65,16 +114,30 @@ class Allowance:
 
 class Meter:
     """The account of one render. `steps` counts down; everything else is compared where it happens. What the render
-    takes, `settle` takes off `allowance`, where there is one."""
+    takes, `settle` takes off `allowance`, where there is one: of a large request, which has more steps, the share of
+    them that it took."""
 
-    __slots__ = ("allowance", "depth", "granted", "limits", "steps")
+    __slots__ = ("allowance", "base", "depth", "granted", "limits", "steps")
 
     def __init__(self, limits: Limits, allowance: Allowance | None = None) -> None:
         self.limits = limits
+        self.base = limits.steps
         self.allowance = allowance
         self.granted = limits.steps if allowance is None else min(limits.steps, allowance.left)
         self.steps = self.granted
         self.depth = 0
+
+    def measured(self, texts: int, text_bytes: int) -> None:
+        """The request is known: its limits hold from here on."""
+        limits = self.limits.for_request(texts, text_bytes)
+        if limits is self.limits:
+            return
+        self.limits = limits
+        spent = self.spent
+        self.granted = limits.steps
+        if self.allowance is not None and self.base:
+            self.granted = min(limits.steps, self.allowance.left * limits.steps // self.base)
+        self.steps = self.granted - spent
 
     @property
     def spent(self) -> int:
@@ -83,8 +146,12 @@ class Meter:
 
     def settle(self) -> None:
         """The render is over."""
+        self.take_off(self.spent)
+
+    def take_off(self, steps: int) -> None:
+        """Steps were taken that come off the allowance."""
         if self.allowance is not None:
-            self.allowance.take(self.spent)
+            self.allowance.take(steps if self.limits.steps == self.base else steps * self.base // self.limits.steps)
 
     def charge(self, steps: int) -> None:
         self.steps -= steps
@@ -112,8 +179,9 @@ class Meter:
 
     def exceeded(self, limit: str) -> LimitExceeded:
         allowed = getattr(self.limits, limit)
+        option = limit
         if limit == "steps" and self.allowance is not None and self.granted < allowed:
             limit, allowed = self.allowance.name, self.allowance.steps
-        error = LimitExceeded(f"limit exceeded: {limit} (allowed {allowed:,})", limit=limit, allowed=allowed)
+        error = limit_exceeded(limit, allowed, option=option)
         error.spent = self.spent
         return error

@@ -268,8 +268,7 @@ class Template:
                     found[value] = self._guarded(partial(finish, env, value))
                 except JinjarunError as error:
                     found[value] = error.with_traceback(None)
-                if allowance is not None:
-                    allowance.take(steps - run.steps)
+                run.take_off(steps - run.steps)
             run.steps = steps
         except InputError:
             return None

@@ -36,7 +36,8 @@ class EngineFloat(float):
 
 
 class Adopter:
-    """Copies a context. With `spans` every string becomes a Text that knows its path, an object of its own."""
+    """Copies a context, and tells the run how much text its objects hold. With `spans` every string becomes a Text that
+    knows its path, an object of its own."""
 
     def __init__(self, run: Run, *, string: Callable[[str], str], integer: Callable[[int], Any], spans: bool) -> None:
         self.limits = run.limits
@@ -45,6 +46,8 @@ class Adopter:
         self.integer = integer
         self.spans = spans
         self.size = 0
+        self.texts = 0
+        self.text_bytes = 0
 
     def context(self, context: Mapping[str, Any]) -> dict[str, Any]:
         result = {}
@@ -54,6 +57,7 @@ class Adopter:
             path = below("", name)
             self.spend(VALUE_BYTES + utf8_size(name), path)
             result[self.string(name)] = self.value(value, path, 1)
+        self.run.measured(self.texts, self.text_bytes)
         return result
 
     def value(self, value: Any, path: str, depth: int) -> Any:
@@ -102,18 +106,25 @@ class Adopter:
                 raise InputError(f"a key of type {type(key).__name__} at {path}: JSON has strings only", path=path)
             if type(item) is str and not spans:
                 if key.isascii() and item.isascii():  # which is the same string in every dialect
-                    self.size += len(key) + len(item)
+                    size = len(key) + len(item)
                     result[key] = item
                 else:
-                    self.size += utf8_size(key) + utf8_size(item)
+                    size = utf8_size(key) + utf8_size(item)
                     result[string(key)] = string(item)
+                self.size += size
+                self.texts += 1
+                self.text_bytes += size
                 if self.size > allowed:
                     self.spend(0, below(path, key))
             else:
                 plain = short and len(key) <= QUOTE_LIMIT and key.isprintable()
                 inside = f"{path}.{key}" if plain else below(path, key)
+                before = self.size
                 self.spend(utf8_size(key), inside)
                 result[string(key)] = self.value(item, inside, depth + 1)
+                if type(item) is str:
+                    self.texts += 1
+                    self.text_bytes += self.size - before
         return result
 
     def spend(self, size: int, path: str) -> None:

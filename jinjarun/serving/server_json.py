@@ -8,8 +8,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from jinjarun.dialects.adopting import VALUE_BYTES, below
-from jinjarun.errors import InputError, LimitExceeded, quote
-from jinjarun.limits import Limits, utf8_size
+from jinjarun.errors import InputError, quote
+from jinjarun.limits import Limits, limit_exceeded, utf8_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,8 +57,7 @@ class _Reader:
                 raise InputError(f"{path}: {value} is not a JSON number", path=path)
             return value
         if depth > self.limits.data_depth:
-            allowed = self.limits.data_depth
-            raise LimitExceeded(f"limit exceeded: data_depth (allowed {allowed})", limit="data_depth", allowed=allowed)
+            raise limit_exceeded("data_depth", self.limits.data_depth)
         if isinstance(value, dict):
             copy = {}
             for key, item in value.items():
@@ -118,10 +117,7 @@ def parse(text: str, limits: Limits) -> Any:
             text.removeprefix("\ufeff"), parse_int=_parse_integer, parse_float=_parse_float, parse_constant=_refuse
         )
     except RecursionError:
-        allowed = limits.data_depth
-        raise LimitExceeded(
-            f"limit exceeded: data_depth (allowed {allowed})", limit="data_depth", allowed=allowed
-        ) from None
+        raise limit_exceeded("data_depth", limits.data_depth) from None
     try:
         return plain(value, "", limits)
     except InputError as error:

@@ -2,7 +2,8 @@
 
 Four requests: 1,000 tool calls, 200 tools of 20 parameters, one message of 4 MB, 10,000 short messages. Each
 is rendered in both dialects, where the template renders a small request of the same kind. A row that hits a limit is a
-fault; exit code 1 then. Needs ../shared.
+fault, exit code 1 then; but for 10,000 messages where rule SC105 says that the cost of the template is quadratic. Needs
+../shared.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from jinjarun import JinjarunError, LimitExceeded, Template
+from probes.linter.lint import lint
 from tests.bench.rules_over_corpus import manifest, officials
 from tests.conformance.golden import ENGINES, NO_SHARED, have_shared, template_source
 
@@ -69,6 +71,14 @@ REQUESTS: dict[str, tuple[Request, Request]] = {
 """By name a small request, which says whether the template takes the kind, and the large one."""
 
 
+SLOW = "10,000 messages"
+"""What a template whose cost is quadratic need not render."""
+
+
+def is_quadratic(slug: str) -> bool:
+    return bool(lint(template_source(slug), select=["SC105"]).findings)
+
+
 def rows(slug: str) -> Iterator[tuple[str, str, str, int, float]]:
     """Dialect, request, what became of it, steps and CPU seconds."""
     for dialect in ENGINES:
@@ -107,11 +117,12 @@ def main() -> int:
             tried += 1
             dearest.append((seconds, f"{slug} {dialect} {name}: {outcome}, {steps:,} steps"))
             if outcome.startswith("hits"):
-                faults += 1
-                print(f"{slug} {dialect} {name}: {outcome}")
+                excused = name == SLOW and is_quadratic(slug)
+                faults += not excused
+                print(f"{slug} {dialect} {name}: {outcome}{', as SC105 says' if excused else ''}")
     for seconds, text in sorted(dearest, reverse=True)[:10]:
         print(f"{seconds:6.2f} s  {text}")
-    print(f"{tried} renders, {faults} hit a limit")
+    print(f"{tried} renders, {faults} hit a limit that they should not")
     return 1 if faults else 0
 
 

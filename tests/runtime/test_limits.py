@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jinjarun import InputError, LimitExceeded, Limits, Rendered, Template, chat_template_caps
-from jinjarun.limits import Allowance
+from jinjarun.limits import MOST_GROWTH, REQUEST_BYTES, REQUEST_TEXTS, Allowance
 
 BOTH = ("transformers", "llama.cpp")
 
@@ -68,6 +68,86 @@ def test_an_allowance_is_drawn_from_by_each_render() -> None:
     with pytest.raises(LimitExceeded) as failed:
         template.render_context({}, allowance=allowance)
     assert (failed.value.limit, failed.value.allowed) == ("some_steps", allowance.steps)
+
+
+PASS = "{% for m in messages %}{{ m.content }}{% endfor %}"
+
+
+def chat(messages: int, size: int = 1) -> list[dict[str, str]]:
+    return [{"role": "user", "content": "x" * size} for _ in range(messages)]
+
+
+@pytest.mark.parametrize("dialect", BOTH)
+def test_a_large_request_gets_more_steps_and_a_small_one_does_not(dialect: str) -> None:
+    limits = replace(Limits(), steps=500)
+    assert Template(PASS, dialect, limits).render(chat(2_000)).cost > 4_000
+    hostile = Template("{% for i in range(100000) %}{% endfor %}" + PASS, dialect, limits)
+    allowed = []
+    for messages in (1, 19, 2_000):
+        with pytest.raises(LimitExceeded) as failed:
+            hostile.render(chat(messages))
+        assert failed.value.limit == "steps"
+        allowed.append(failed.value.allowed)
+    assert allowed[:2] == [500, 500]
+    assert 100 * 500 <= allowed[2] <= 101 * 500
+
+
+@pytest.mark.parametrize("spans", [False, True])
+@pytest.mark.parametrize("dialect", BOTH)
+def test_a_request_is_as_large_as_the_texts_of_its_objects(dialect: str, spans: bool) -> None:
+    limits = replace(Limits(), steps=500)
+    hostile = Template("{% for i in range(100000) %}{% endfor %}{{ messages[0].role }}", dialect, limits)
+    context = {"messages": chat(50, 40), "é": [{"é": "é" * 50, "n": [1]}] * 50, "s": "x" * 10**6, "l": [{"a": 1}] * 500}
+    with pytest.raises(LimitExceeded) as failed:
+        hostile.render_context(context, spans=spans)
+    size = 50 * (len("role") + len("user") + len("content") + 40) + 50 * 102
+    assert failed.value.allowed == limits.for_request(150, size).steps == 500 * 150 // 40 + 500 * size // 400_000
+
+
+@given(texts=st.integers(0, 10**7), size=st.integers(0, 10**9), steps=st.integers(0, 10**9))
+def test_limits_of_a_request_grow_with_it_and_end(texts: int, size: int, steps: int) -> None:
+    limits = Limits(steps=steps)
+    grown = limits.for_request(texts, size)
+    assert steps <= grown.steps <= MOST_GROWTH * steps
+    if steps:
+        assert grown.string_bytes == grown.output_bytes >= max(limits.string_bytes, 4 * size - 4)
+    if texts <= REQUEST_TEXTS // 2 and size <= REQUEST_BYTES // 2:
+        assert grown == limits
+    same = {"steps": steps, "string_bytes": limits.string_bytes, "output_bytes": limits.output_bytes}
+    assert replace(grown, **same) == limits
+
+
+@pytest.mark.parametrize("dialect", BOTH)
+def test_a_message_as_large_as_the_input_may_be_is_written(dialect: str) -> None:
+    template = Template("{% for m in messages %}{{ m.content | trim }}{% endfor %}", dialect)
+    assert len(template.render(chat(1, 15_000_000)).text) == 15_000_000
+
+
+def test_a_large_render_takes_its_share_of_an_allowance() -> None:
+    template = Template(PASS, "transformers", replace(Limits(), steps=500))
+    allowance = Allowance("some_steps", 500)
+    cost = template.render_context({"messages": chat(2_000)}, allowance=allowance).cost
+    taken = allowance.steps - allowance.left
+    assert cost // 101 <= taken <= cost // 100
+    allowance.take(allowance.left - taken // 2)
+    with pytest.raises(LimitExceeded, match="some_steps"):
+        template.render_context({"messages": chat(2_000)}, allowance=allowance)
+
+
+@pytest.mark.parametrize("dialect", BOTH)
+def test_the_message_says_whose_limit_it_is_and_how_to_raise_it(dialect: str) -> None:
+    with pytest.raises(LimitExceeded) as failed:
+        Template(GREEDY["steps"], dialect).render_context({})
+    assert failed.value.message == (
+        "limit exceeded: steps (jinjarun allows 500,000; to allow more: --limit steps=N, in Python Limits(steps=N))"
+    )
+
+
+def test_a_captured_text_is_measured_in_bytes_under_every_limit() -> None:
+    limits = replace(Limits(), string_bytes=100)
+    for dialect in BOTH:
+        with pytest.raises(LimitExceeded, match="string_bytes"):
+            Template("{% set s %}" + "é" * 60 + "{% endset %}{{ s }}", dialect, limits).render_context({})
 
 
 @pytest.mark.parametrize("dialect", BOTH)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from jinjarun.errors import LimitExceeded
-from jinjarun.limits import STEP_BYTES, utf8_size
+from jinjarun.limits import STEP_BYTES, limit_exceeded, utf8_size
 from jinjarun.runtime.macro import Macro
 from jinjarun.runtime.scope import Scope, union
 from jinjarun.runtime.text import Origin, Text, join
@@ -14,6 +13,7 @@ from jinjarun.syntax import nodes
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from jinjarun.errors import LimitExceeded
     from jinjarun.limits import Limits
     from jinjarun.runtime.dialect import Dialect
     from jinjarun.runtime.run import Run
@@ -170,14 +170,7 @@ class Walker:
         self.frame.cost += len(name) // _NAME_A_STEP
 
     def _too_deep(self, node: nodes.Node) -> LimitExceeded:
-        allowed = self.limits.depth
-        return LimitExceeded(
-            f"limit exceeded: depth (allowed {allowed:,})",
-            line=node.line,
-            column=node.column,
-            limit="depth",
-            allowed=allowed,
-        )
+        return limit_exceeded("depth", self.limits.depth, line=node.line, column=node.column)
 
     def body(self, stmts: list[nodes.Stmt], branch: tuple[int, str] | None = None) -> Closure:
         """A closure that charges for the straight-line code of `stmts` and runs it; it marks `branch` as reached."""
@@ -263,8 +256,10 @@ def _finish(env: Env, out: list[str]) -> str:
     """The captured output as one string, charged."""
     size = _charge_text(env.run, out)
     text = "".join(out)
-    if size >= 1_000_000 and not text.isascii() and utf8_size(text) > env.run.limits.string_bytes:
-        raise env.run.exceeded("string_bytes")
+    if not text.isascii():
+        allowed = env.run.limits.string_bytes
+        if 4 * size > allowed and utf8_size(text) > allowed:
+            raise env.run.exceeded("string_bytes")
     return text
 
 

@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from jinjarun.errors import LimitExceeded
+from jinjarun.limits import limit_exceeded
 from jinjarun.serving.chat_completions.errors import refused
 from jinjarun.serving.sglang.errors import REFUSALS
 from jinjarun.serving.sglang.request import ChatCompletionMessageGenericParam
@@ -128,9 +128,7 @@ def _parsed(text: str, path: str, limits: Limits) -> dict[str, Any]:
     except ValueError:
         raise _other("must be valid JSON.", path, "arguments-no-json") from None
     except RecursionError:
-        allowed = limits.data_depth
-        message = f"limit exceeded: data_depth (allowed {allowed})"
-        raise LimitExceeded(message, limit="data_depth", allowed=allowed) from None
+        raise limit_exceeded("data_depth", limits.data_depth) from None
     if not isinstance(value, dict):
         raise _other("must be a JSON object.", path, "arguments-no-object")
     return value

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from jinjarun.dialects.adopting import EngineFloat
-from jinjarun.errors import LimitExceeded
+from jinjarun.limits import limit_exceeded
 from jinjarun.serving.chat_completions.errors import python_text, refused
 from jinjarun.serving.vllm.errors import REFUSALS
 
@@ -182,9 +182,7 @@ class VllmReader:
         except (TypeError, ValueError):
             value = None
         except RecursionError:
-            allowed = self.limits.data_depth
-            message = f"limit exceeded: data_depth (allowed {allowed})"
-            raise LimitExceeded(message, limit="data_depth", allowed=allowed) from None
+            raise limit_exceeded("data_depth", self.limits.data_depth) from None
         self.changes.note("arguments-parsed" if isinstance(value, dict) else "arguments-emptied", path)
         return value if isinstance(value, dict) else {}
 
