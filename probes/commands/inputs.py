@@ -59,6 +59,13 @@ def json_object(option: str, text: str | None) -> dict[str, Any]:
     return value
 
 
+def read_whole(path: str) -> str:
+    """A text file, or standard input for `-`."""
+    limit = Limits().input_bytes
+    data = read_stream(path, sys.stdin.buffer, limit) if path == "-" else read_bytes(path, limit)
+    return decode(path, data)[0]
+
+
 def read_text(path: str) -> str:
     return decode(path, read_bytes(path, Limits().input_bytes))[0]
 

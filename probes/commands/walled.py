@@ -30,7 +30,17 @@ if TYPE_CHECKING:
 
 TARGETS = ("template", "new", "upstream", "path")
 """Options that name templates, in all the ways in which that can be done."""
-READ = ("messages", "tools", "request", "tokenizer", "chat_template_file", "ignore_file", "baseline")
+READ = (
+    "messages",
+    "tools",
+    "request",
+    "response",
+    "prefix",
+    "tokenizer",
+    "chat_template_file",
+    "ignore_file",
+    "baseline",
+)
 """Options that name a file to read."""
 WRITTEN = ("out", "export", "write_baseline")
 """Options that name a file to write."""

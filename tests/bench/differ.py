@@ -21,6 +21,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import re
 import sys
 import time
 from collections import Counter
@@ -37,12 +38,12 @@ from tests.bench.children import in_child
 from tests.conformance import golden
 from tests.conformance.engines import Command
 from tests.conformance.golden import Case
-from tests.equals_reference import ADDRESS
 
 BATCH = 250
 BOTH_FAIL = "both fail"
 _MEMORY_BYTES = 4 << 30
 _CPU_SECONDS = 120
+_ADDRESS = re.compile(r"0x[0-9a-f]{10,}|<built-in method", re.IGNORECASE)
 
 
 def _words(text: str) -> list[str]:
@@ -381,7 +382,7 @@ def verdict(case: Case, theirs: Answer, mine: Answer) -> str:
     if same("output") or same("output_hex"):
         return "the same text"
     if case.dialect == "transformers":
-        if ADDRESS.search(theirs.get("output", "").lower()):
+        if _ADDRESS.search(theirs.get("output", "")):
             return "not compared: an address"
         if "|random" in case.source.replace(" ", ""):
             return "not compared: a random item"

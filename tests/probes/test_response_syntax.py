@@ -29,7 +29,8 @@ WRITTEN = {
     ),
     "keys and values": (
         "{{- '<tool_call>' + f.name + '\\n' }}{%- for k, v in f.arguments.items() %}{{- '<arg_key>' + k"
-        " + '</arg_key>\\n<arg_value>' + (v if v is string else v | tojson) + '</arg_value>\\n' }}{%- endfor %}{{- '</tool_call>' }}"
+        " + '</arg_key>\\n<arg_value>' + (v if v is string else v | tojson) + '</arg_value>\\n' }}{%- endfor %}"
+        "{{- '</tool_call>' }}"
     ),
     "typed tags": (
         "{{- '<invoke name=\"' + f.name + '\">\\n' }}{%- for k, v in f.arguments.items() %}{{- '<parameter name=\"' + k"

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from probes.chapters.shape.calls import calling
 from probes.chapters.shape.requests import answer, question, two_tools
-from probes.chats.canaries import PARAMETER, TEXT, VALUE
+from probes.chats.canaries import PARAMETER, VALUE
 from probes.chats.messages import function_of
 from probes.rendering.texts import common_start
 
 if TYPE_CHECKING:
     from probes.chapters.shape.requests import Requests
-    from probes.chats.canaries import Form
-    from probes.chats.messages import Message
+    from probes.chats.messages import Message, Tool
 
 TYPED: dict[str, Any] = {
     "meadow_48210": 'The "lark" \\ of 48210',
@@ -55,6 +54,18 @@ class Answers:
         common = len(common_start(prompt, whole))
         return Generated(whole[common:], prompt[common:])
 
+    def prompted(self, message: Message, tools: list[Tool] | None) -> tuple[str, str] | None:
+        """The prompt and what is generated of a message, where the history writes what the prompt begins; else None."""
+        form = self.ask.best_form if tools else self.ask.form
+        prompt = self.ask.text([question()], tools, prompt=True, form=form)
+        whole = self.ask.text([question(), message], tools, form=form)
+        if prompt is None or whole is None:
+            return None
+        if whole.startswith(prompt):
+            return prompt, whole[len(prompt) :]
+        common = len(common_start(prompt, whole))
+        return (prompt[:common], whole[common:]) if question()["content"] in whole[:common] else None
+
     def plain(self) -> Generated | None:
         return self.of(answer())
 
@@ -69,8 +80,3 @@ class Answers:
             arguments = {PARAMETER: VALUE, **TYPED} if typed else {}
             function["arguments"] = arguments if form.arguments == "object" else json.dumps(arguments)
         return self.of(message, tools=True)
-
-
-def beside_text(form: Form) -> bool:
-    """Whether calls are written only beside a text."""
-    return form.beside in ("text", "parts") and bool(TEXT)
