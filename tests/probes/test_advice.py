@@ -75,7 +75,7 @@ def test_the_strict_family() -> None:
         ],
     )
     assert "the role developer" not in " ".join(family("mistral")["llama-server"].avoid)
-    assert "the role developer: fails; send system instead" in family("mistral")["sglang"].avoid
+    assert "the role developer: refused with an error; send system instead" in family("mistral")["sglang"].avoid
 
 
 def test_the_thinking_family() -> None:
