@@ -7,7 +7,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Literal
 
 from jinjarun.dialects import dialect_named
-from jinjarun.errors import InputError, JinjarunError
+from jinjarun.errors import InputError, JinjarunError, LimitExceeded
 from jinjarun.sequences import common_prefix
 from jinjarun.serving import sglang, vllm
 from jinjarun.serving.caps import BUILD
@@ -92,7 +92,8 @@ def probe(
     those to run, by their codes (default: all that are not in preview); some need `files`, whatever the place of the
     template holds, or `upstream`, the text of the template that this one should equal. `counter` counts tokens in
     prefix figures (default: code points). `paths` are the request paths to ask, ids of PATHS; the bare templates are
-    asked in any case. Never raises because of a template: one that parses in neither dialect gives `status: "invalid"`.
+    asked in any case. Never raises because of a template: one that parses in neither dialect gives `status: "invalid"`,
+    and "not_evaluated" where that is because of a limit.
     """
     if not isinstance(template, str):
         raise InputError(f"a template is a str, not {type(template).__name__}", path="template")
@@ -109,7 +110,9 @@ def probe(
     asked = [path for path in renders.paths if depth == "full" or path != APPLY]
     engines = [engine_status(renders, path, not_evaluated) for path in asked]
     loads = [engine.loads for engine in engines]
-    status: Status = "invalid" if not any(loads) else "partial" if not_evaluated else "complete"
+    status: Status = "partial" if not_evaluated else "complete"
+    if not any(loads):
+        status = "not_evaluated" if not_evaluated else "invalid"
     full = depth == "full" and any(loads)
     if full:
         not_evaluated += not_judged(tokens)
@@ -206,6 +209,8 @@ def engine_status(renders: Renders, path: str, not_evaluated: list[NotEvaluated]
     refusal = renders.loads(path)
     rendered = limits_hit = 0
     first: Failure | None = failure(refusal) if refusal is not None else None
+    if isinstance(refusal, LimitExceeded):
+        not_evaluated.append(NotEvaluated(what=f"everything on {path}", why=refusal.message, how="raise the limit"))
     if refusal is None:
         for chat_name in CHATS:
             if limits_hit >= LIMITS_ENOUGH:

@@ -7,9 +7,11 @@ depends on the terminal, the locale or the clock: the same input gives the same 
 
 from __future__ import annotations
 
+import json
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+from pydantic_core import PydanticSerializationError
 
 SCHEMA_VERSION = "1.0"
 RULE_SET = "2026.1"
@@ -31,6 +33,15 @@ Path = Literal[
 
 class Model(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def json_text(self, *, indent: int | None = None, exclude_none: bool = False) -> str:
+        """This as JSON. UTF-8 has no lone surrogates (a file's name may hold some): where there are any, all that is
+        not ASCII is written as JSON's escapes."""
+        try:
+            return self.model_dump_json(indent=indent, exclude_none=exclude_none)
+        except PydanticSerializationError:
+            separators = (",", ":") if indent is None else None
+            return json.dumps(self.model_dump(exclude_none=exclude_none), indent=indent, separators=separators)
 
 
 class ToolInfo(Model):
@@ -447,7 +458,7 @@ class ProbeReport(Model):
     server: ServerCheck | None = None
 
     def to_json(self, *, indent: int | None = 2) -> str:
-        return self.model_dump_json(indent=indent)
+        return self.json_text(indent=indent)
 
 
 def report_schema() -> dict[str, Any]:

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 def run(args: argparse.Namespace) -> int:
     from jinjarun.serving.caps import chat_template_caps
-    from probes.commands.inputs import template_source
+    from probes.commands.inputs import limits, template_source
 
     source = template_source(args, "llama.cpp")
-    print_json(chat_template_caps(source.template(args.variant)).to_dict())
+    print_json(chat_template_caps(source.template(args.variant), limits(args)).to_dict())
     return CLEAN
 
 

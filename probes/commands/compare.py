@@ -28,7 +28,7 @@ def add_options(added: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from probes.commands.inputs import request, special_tokens, template_source
+    from probes.commands.inputs import limits, request, special_tokens, template_source
     from probes.comparison.engines import compare
     from probes.reporters.text import comparison_text
 
@@ -37,7 +37,12 @@ def run(args: argparse.Namespace) -> int:
     chat = request(args)
     source = template_source(args, "transformers")
     result = compare(
-        source.template(args.variant), **chat, **special_tokens(args, source), now=args.now, paths=args.paths
+        source.template(args.variant),
+        **chat,
+        **special_tokens(args, source),
+        now=args.now,
+        limits=limits(args),
+        paths=args.paths,
     )
     print_json(result.model_dump(mode="json")) if args.json else write(comparison_text(result))
     return CLEAN if result.agree else FINDING
@@ -46,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
 def run_templates(args: argparse.Namespace) -> int:
     from jinjarun.sources import open_source
     from probes.chats.corpus import corpus_folder
-    from probes.commands.inputs import read_once, template_source
+    from probes.commands.inputs import limits, read_once, template_source
     from probes.comparison.engines import compare_templates
     from probes.reporters.changes import template_comparison_text
 
@@ -63,6 +68,7 @@ def run_templates(args: argparse.Namespace) -> int:
         old_tokens=old.tokens,
         new_tokens=new.tokens,
         now=args.now,
+        limits=limits(args),
         max_examples=args.max_examples,
         seed=args.seed,
     )

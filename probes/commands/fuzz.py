@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
 
     from jinjarun.sources import open_source
     from probes.chats.corpus import corpus_folder
-    from probes.commands.inputs import info, special_tokens
+    from probes.commands.inputs import info, limits, special_tokens
     from probes.fuzzer.fuzz import fuzz
     from probes.linter.places import find_targets
     from probes.reporters.fuzzing import fuzz_export, fuzz_text
@@ -75,6 +75,7 @@ def run(args: argparse.Namespace) -> int:
             seed=args.seed,
             budget=args.budget,
             **special_tokens(args, source),
+            limits=limits(args),
             now=args.now,
             database=database,
             progress=Progress(target) if sys.stderr is not None and sys.stderr.isatty() else None,

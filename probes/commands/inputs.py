@@ -34,11 +34,14 @@ def template_source(args: argparse.Namespace, dialect: str, *, vocabulary: bool 
     return open_source(args.template, reads_as=reads_as, corpus=corpus_folder(), vocabulary=vocabulary)
 
 
-def read_json(path: str) -> Any:
-    """A JSON file, or standard input for `-`."""
-    limit = Limits().input_bytes
-    data = read_stream(path, sys.stdin.buffer, limit) if path == "-" else read_bytes(path, limit)
-    return parse_json(path, decode(path, data)[0])
+def limits(args: argparse.Namespace) -> Limits:
+    """What `--limit` says, and else the default."""
+    return Limits(**dict(args.limits))
+
+
+def read_json(path: str, most: int) -> Any:
+    """A JSON file of at most so many bytes, or standard input for `-`."""
+    return parse_json(path, read_whole(path, most))
 
 
 def parse_json(what: str, text: str) -> Any:
@@ -59,10 +62,9 @@ def json_object(option: str, text: str | None) -> dict[str, Any]:
     return value
 
 
-def read_whole(path: str) -> str:
-    """A text file, or standard input for `-`."""
-    limit = Limits().input_bytes
-    data = read_stream(path, sys.stdin.buffer, limit) if path == "-" else read_bytes(path, limit)
+def read_whole(path: str, most: int) -> str:
+    """A text file of at most so many bytes, or standard input for `-`."""
+    data = read_stream(path, sys.stdin.buffer, most) if path == "-" else read_bytes(path, most)
     return decode(path, data)[0]
 
 
@@ -75,11 +77,12 @@ def request(args: argparse.Namespace) -> Chat:
     if args.messages is not None and args.conversation is not None:
         raise Usage("--messages and --conversation exclude each other")
     read_once(args, args.messages, args.tools)
+    most = limits(args).input_bytes
     chat: dict[str, Any] = {}
     if args.messages is None:
         chat |= conversation(args.conversation or "user")
     else:
-        body = read_json(args.messages)
+        body = read_json(args.messages, most)
         chat["messages"] = body.get("messages") if isinstance(body, dict) else body
         if isinstance(body, dict):
             names = {
@@ -89,7 +92,7 @@ def request(args: argparse.Namespace) -> Chat:
             }
             chat |= {ours: body[theirs] for theirs, ours in names.items() if body.get(theirs) is not None}
     if args.tools is not None:
-        chat["tools"] = read_json(args.tools)
+        chat["tools"] = read_json(args.tools, most)
     if args.chat_template_kwargs is not None:
         variables = json_object("--chat-template-kwargs", args.chat_template_kwargs)
         chat["variables"] = {**chat.get("variables", {}), **variables}

@@ -29,7 +29,7 @@ def add_options(added: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from probes.commands.inputs import read_text, upstream, words
+    from probes.commands.inputs import limits, read_text, upstream, words
     from probes.linter import lint as linting
     from probes.linter.places import find_targets
     from probes.linter.targets import Options, lint_all
@@ -38,7 +38,15 @@ def run(args: argparse.Namespace) -> int:
     from probes.rules import selected
 
     made = finding_format(args)
-    options = Options(words(args.select), words(args.ignore), args.preview, args.variant, upstream(args), args.paths)
+    options = Options(
+        words(args.select),
+        words(args.ignore),
+        args.preview,
+        args.variant,
+        upstream(args),
+        args.paths,
+        limits(args),
+    )
     _, unknown = selected(options.select, options.ignore)
     if unknown:
         raise Usage(f"no rule is called {', '.join(unknown)}; all are listed by: jinjarun rules")

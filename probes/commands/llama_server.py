@@ -34,7 +34,7 @@ def serving_flags(args: argparse.Namespace) -> bool:
 def served_setting(args: argparse.Namespace, reads_as: str) -> tuple[Source, Setting]:
     """What an engine is started with: the model's templates and tokens, or what the command line says instead."""
     from probes.chapters.tokens import llama_cpp_adds_bos
-    from probes.commands.inputs import json_object, special_tokens, template_source
+    from probes.commands.inputs import json_object, limits, special_tokens, template_source
     from probes.rendering.paths import Setting
 
     source = template_source(args, reads_as)
@@ -65,6 +65,7 @@ def served_setting(args: argparse.Namespace, reads_as: str) -> tuple[Source, Set
         default_kwargs=default_kwargs,
         now=args.now,
         format=name,
+        limits=limits(args),
     )
 
 

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+from dataclasses import fields
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from jinjarun.errors import InputError, quote
+from jinjarun.limits import Limits
 from probes.reporters.escaping import terminal
 
 if TYPE_CHECKING:
     from probes.report import Severity
 
 DIALECTS = ("llama.cpp", "transformers")
+LIMITS = tuple(field.name for field in fields(Limits))
+"""The names of `--limit`."""
 UNUSABLE = 2
 """Exit code of wrong usage or unreadable input."""
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
@@ -166,6 +171,31 @@ def made_up_options(added: argparse.ArgumentParser, examples: int) -> None:
     made = f"conversations that are made up (default {examples})"
     added.add_argument("--max-examples", type=positive, default=examples, metavar="N", help=made)
     added.add_argument("--seed", type=int, default=0, metavar="N", help="another seed makes up other conversations")
+
+
+def limit(text: str) -> tuple[str, int]:
+    """`--limit NAME=VALUE`."""
+    name, _, value = text.partition("=")
+    if name not in LIMITS:
+        raise argparse.ArgumentTypeError(f"{text!r} is no NAME=VALUE with one of: {', '.join(LIMITS)}")
+    try:
+        Limits(**{name: int(value)})
+    except (ValueError, InputError) as error:
+        what = error.message if isinstance(error, InputError) else f"{quote(value)} is no integer"
+        raise argparse.ArgumentTypeError(f"{name}: {what}") from None
+    return name, int(value)
+
+
+def limit_option(added: argparse.ArgumentParser) -> None:
+    added.add_argument(
+        "--limit",
+        dest="limits",
+        type=limit,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="what a template may spend, as steps=5000000; may be repeated",
+    )
 
 
 def bound_options(added: argparse.ArgumentParser) -> None:

@@ -29,14 +29,15 @@ def add_options(added: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from probes.chapters.response import response_syntax
-    from probes.commands.inputs import read_json, read_once, read_whole, special_tokens, template_source
+    from probes.commands.inputs import limits, read_json, read_once, read_whole, special_tokens, template_source
 
     read_once(args, args.response, args.prefix, args.tools)
     source = template_source(args, "transformers")
-    syntax = response_syntax(source.template(args.variant), **special_tokens(args, source))
-    prefix = read_whole(args.prefix) if args.prefix is not None else ""
-    tools = read_json(args.tools) if args.tools is not None else None
-    text = read_whole(args.response)
+    syntax = response_syntax(source.template(args.variant), **special_tokens(args, source), limits=limits(args))
+    most = limits(args).input_bytes
+    prefix = read_whole(args.prefix, most) if args.prefix is not None else ""
+    tools = read_json(args.tools, most) if args.tools is not None else None
+    text = read_whole(args.response, most)
     parser = syntax.parser(prefix=prefix, tools=tools, strict=args.strict)
     pieces = [text[at : at + PIECE] for at in range(0, len(text), PIECE)] if args.stream else [text]
     for piece in pieces:

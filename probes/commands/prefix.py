@@ -30,13 +30,17 @@ def add_options(added: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Exit code 1 where a tool loop is rewritten: each of its rounds pays. What breaks otherwise is shown."""
     from probes.chapters.prefix import check_prefix_stability
-    from probes.commands.inputs import special_tokens, template_source
+    from probes.commands.inputs import limits, special_tokens, template_source
     from probes.rendering.counting import counter
     from probes.reporters.text import prefix_text
 
     source = template_source(args, "transformers")
     results = check_prefix_stability(
-        source.template(args.variant), **special_tokens(args, source), now=args.now, laws=args.law
+        source.template(args.variant),
+        **special_tokens(args, source),
+        limits=limits(args),
+        now=args.now,
+        laws=args.law,
     )
     unit = counter(args.tokenizer)
     if args.json:

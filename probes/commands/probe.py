@@ -20,7 +20,7 @@ def add_options(added: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from probes.commands.inputs import template_source, upstream
+    from probes.commands.inputs import limits, template_source, upstream
     from probes.prober import probe
     from probes.rendering.counting import counter
     from probes.reporters.text import report_text
@@ -30,6 +30,7 @@ def run(args: argparse.Namespace) -> int:
         source.template(args.variant),
         name=source.name,
         tokens=source.tokens,
+        limits=limits(args),
         now=args.now,
         files=source,
         upstream=upstream(args),

@@ -15,7 +15,7 @@ from typing import NoReturn
 
 from jinjarun.errors import InputError, JinjarunError, SourceError, quote
 from probes.commands import COMMANDS, command_named
-from probes.commands.options import DIALECTS, TEMPLATE_HELP, Parser, Usage, bound_options
+from probes.commands.options import DIALECTS, TEMPLATE_HELP, Parser, Usage, bound_options, limit_option
 from probes.commands.output import CLEAN, CLOSED_PIPE, FINDING, INTERRUPTED, UNUSABLE, complain, describe, write
 
 
@@ -120,6 +120,7 @@ def parser(argv: Sequence[str] | None = None) -> argparse.ArgumentParser:
         if command.json:
             added.add_argument("--json", action="store_true", help="print JSON")
         if command.bounded:
+            limit_option(added)
             bound_options(added)
         added.set_defaults(run=command.run, prepare=command.prepare)
     return top

@@ -45,7 +45,7 @@ def add_options(added: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from jinjarun.sources import SCHEMES
     from jinjarun.template import Template
-    from probes.commands.inputs import request, special_tokens, template_source
+    from probes.commands.inputs import limits, request, special_tokens, template_source
 
     dialect = args.dialect or DIALECTS[0]
     if args.engine is not None and args.dialect is not None:
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
         raise Usage("--request, --explain, --mask, --tokenizer and the flags of servers are for --as ENGINE")
     chat: dict[str, Any] = dict(request(args))
     source = template_source(args, dialect)
-    template = Template(source.template(args.variant), dialect=dialect)
+    template = Template(source.template(args.variant), dialect=dialect, limits=limits(args))
     spans = args.spans or args.json
     answer = template.render(**chat, **special_tokens(args, source), now=args.now, spans=spans)
     if args.json:
@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
 def run_as(args: argparse.Namespace) -> int:
     """The prompt of a whole request path; what it changed goes to stderr, so that the prompt stays exact."""
     from jinjarun.errors import JinjarunError
-    from probes.commands.inputs import read_json, read_once, request
+    from probes.commands.inputs import limits, read_json, read_once, request
     from probes.rendering.accounting import accounts, fault
     from probes.rendering.counting import counter
     from probes.rendering.paths import answer_on_path
@@ -91,7 +91,7 @@ def run_as(args: argparse.Namespace) -> int:
         body = {"chat_template_kwargs" if key == "variables" else key: value for key, value in chat.items()}
     else:
         read_once(args, args.request)
-        body = read_json(args.request)
+        body = read_json(args.request, limits(args).input_bytes)
         if args.no_generation_prompt and isinstance(body, dict):
             body["add_generation_prompt"] = False
     if args.mask and isinstance(body, dict):

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 def run(args: argparse.Namespace) -> int:
     from probes.chapters.response import response
-    from probes.commands.inputs import special_tokens, template_source
+    from probes.commands.inputs import limits, special_tokens, template_source
 
     source = template_source(args, "transformers")
-    found = response(source.template(args.variant), **special_tokens(args, source))
+    found = response(source.template(args.variant), **special_tokens(args, source), limits=limits(args))
     if args.json:
         print_json(found.to_dict())
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import logging
 import os
@@ -10,13 +11,14 @@ from concurrent.futures import wait
 from typing import TYPE_CHECKING, Any
 
 from jinjarun.errors import InputError, WorkerError
+from jinjarun.limits import Limits
 from probes.commands import Command
+from probes.commands.options import limit
 from probes.commands.output import CLEAN, FINDING, INTERRUPTED, complain, describe, tell
 from probes.scanner.begun import remove
 from probes.scanner.running import Lines, Progress, Stoppable, whole_file
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Callable, Iterator
     from concurrent.futures import Executor, Future
 
@@ -42,6 +44,16 @@ path or a record on each line.
 """
 
 
+def rows_or_limit(text: str) -> int | tuple[str, int]:
+    """`--limit`: a number of rows, or NAME=VALUE as of other commands."""
+    if "=" in text:
+        return limit(text)
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither a number of rows nor NAME=VALUE") from None
+
+
 def add_options(added: argparse.ArgumentParser) -> None:
     from probes.reporters.registry import FORMATS
 
@@ -49,7 +61,15 @@ def add_options(added: argparse.ArgumentParser) -> None:
     added.add_argument("path", metavar="PATH", nargs="+", help="what to look through, see below")
     added.add_argument("--jobs", type=int, metavar="N", help="templates probed at a time (default: one a CPU core)")
     added.add_argument("--depth", choices=("quick", "full"), default="full", help="quick: only engines and caps")
-    added.add_argument("--limit", type=int, metavar="N", help="end after N rows")
+    added.add_argument(
+        "--limit",
+        dest="bounds",
+        type=rows_or_limit,
+        action="append",
+        default=[],
+        metavar="N",
+        help="end after N rows; as NAME=VALUE, what a template may spend (steps=5000000)",
+    )
     added.add_argument(
         "--follow-symlinks", action="store_true", help="also follow links to folders, and links that leave the folder"
     )
@@ -73,6 +93,7 @@ def run(args: argparse.Namespace) -> int:
     from probes.scanner.scan import scan
     from probes.scanner.walk import count
 
+    rows_wanted = next((bound for bound in reversed(args.bounds) if isinstance(bound, int)), None)
     made = chosen_format("json" if args.json else args.format, args.out)
     with contextlib.ExitStack() as open_now:
         executor = None if args.executor is None else open_now.enter_context(dask_executor(args.executor))
@@ -83,7 +104,8 @@ def run(args: argparse.Namespace) -> int:
                 executor=executor,
                 jobs=args.jobs,
                 depth=args.depth,
-                limit=args.limit,
+                limit=rows_wanted,
+                limits=Limits(**dict(bound for bound in args.bounds if isinstance(bound, tuple))),
                 follow_symlinks=args.follow_symlinks,
                 cache=args.cache,
                 known=known,
@@ -93,7 +115,7 @@ def run(args: argparse.Namespace) -> int:
         watched: Iterator[Row] = iter(rows)
         if sys.stderr is not None and sys.stderr.isatty():
             total = count(args.path, follow_symlinks=args.follow_symlinks)
-            total = total if args.limit is None or total is None else min(total, args.limit)
+            total = total if rows_wanted is None or total is None else min(total, rows_wanted)
             watched = Progress(sys.stderr, total).watching(watched)
         out = open_now.enter_context(output(args.out, made))
         tally = made.write(watched, out)

@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING
 
 from probes.commands import Command
 from probes.commands.llama_server import llama_server_options, served_setting
-from probes.commands.options import clock_option, port, token_options, variable_options
+from probes.commands.options import Usage, clock_option, limit_option, port, token_options, variable_options
 from probes.commands.output import CLEAN, complain
 
 if TYPE_CHECKING:
     import argparse
+
+CEILING = 10
+"""How many times the usual limits a server may allow."""
 
 
 def add_options(added: argparse.ArgumentParser) -> None:
@@ -27,13 +30,19 @@ def add_options(added: argparse.ArgumentParser) -> None:
     variable_options(added)
     token_options(added)
     clock_option(added)
+    limit_option(added)
 
 
 def run(args: argparse.Namespace) -> int:
     from ipaddress import ip_address
 
+    from jinjarun.limits import Limits
     from probes.serve import app as server
 
+    for name, value in args.limits:
+        most = CEILING * getattr(Limits(), name)
+        if value > most:
+            raise Usage(f"--limit {name}: a server answers strangers, and allows them {most:,} at the most")
     source, setting = served_setting(args, "llama.cpp")
     bound = server.listen(args.host, args.port)
     with bound:

@@ -27,7 +27,7 @@ def add_options(added: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from jinjarun.sources import open_source
     from probes.chats.corpus import corpus_folder
-    from probes.commands.inputs import info, special_tokens
+    from probes.commands.inputs import info, limits, special_tokens
     from probes.comparison.snapshot import Kept, Mode, keep, snapshot_file
     from probes.linter.places import find_targets
     from probes.reporters.changes import snapshot_text
@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
             if file in kept:
                 raise Usage(f"{target} and {kept[file].template} would both be kept in {file}")
             text = source.template(args.variant)
-            kept[file] = keep(text, target, file, mode, **special_tokens(args, source))
+            kept[file] = keep(text, target, file, mode, **special_tokens(args, source), limits=limits(args))
             rows.append(snapshot_row(info(target, source, variant, text), kept[file]))
         except JinjarunError as error:
             rows.append(error_row(target, error))

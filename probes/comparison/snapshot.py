@@ -60,7 +60,7 @@ class Snapshot(Model):
     prompts: dict[str, list[Prompt]]
 
     def to_json(self) -> str:
-        return self.model_dump_json(indent=1, exclude_none=True) + "\n"
+        return self.json_text(indent=1, exclude_none=True) + "\n"
 
 
 class Change(Model):
@@ -249,14 +249,21 @@ def read_snapshot(file: str) -> Snapshot:
 
 
 def keep(
-    template: str, name: str, file: str, mode: Mode = "write", *, bos_token: str = "", eos_token: str = ""
+    template: str,
+    name: str,
+    file: str,
+    mode: Mode = "write",
+    *,
+    bos_token: str = "",
+    eos_token: str = "",
+    limits: Limits | None = None,
 ) -> Kept:
     """Compares a template with its snapshot in `file`.
 
     Mode "check" writes nothing; "write" writes a snapshot where there is none, and "update" also where it differs.
     Raises what `snapshot` and `read_snapshot` raise; "update" replaces a file that is no snapshot.
     """
-    taken = snapshot(template, bos_token=bos_token, eos_token=eos_token)
+    taken = snapshot(template, bos_token=bos_token, eos_token=eos_token, limits=limits)
     if not os.path.lexists(file):
         if mode == "check":
             return Kept(name, file, "missing", [])

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from jinjarun.errors import JinjarunError, WorkerError
 from jinjarun.isolation import IsolatedExecutor
+from jinjarun.limits import Limits
 from jinjarun.sources import open_source
 from probes.chats.corpus import corpus_folder
 from probes.linter.lint import LintResult, lint
@@ -38,6 +39,7 @@ class Options:
     variant: str | None = None
     upstream: str | None = None
     paths: tuple[str, ...] = PATHS
+    limits: Limits = field(default_factory=Limits)
 
 
 def lint_target(target: str, options: Options) -> list[LintResult]:
@@ -61,6 +63,7 @@ def lint_target(target: str, options: Options) -> list[LintResult]:
                 files=source,
                 upstream=options.upstream,
                 paths=options.paths,
+                limits=options.limits,
                 source=TemplateSource.model_validate(source.report(name)),
                 variant=name,
             )
@@ -84,6 +87,7 @@ def _without_template(target: str, source: Source, options: Options) -> list[Lin
 def lint_isolated(target: str, options: dict[str, Any]) -> list[dict[str, Any]]:
     """`lint_target` for a worker: JSON in and out."""
     given: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in options.items()}
+    given["limits"] = Limits(**given["limits"])
     return [result.to_dict() for result in lint_target(target, Options(**given))]
 
 

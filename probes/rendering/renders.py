@@ -371,7 +371,7 @@ class EvidenceBook:
     def __init__(self, name: str | None) -> None:
         self.name = name or "TEMPLATE"
         self.entries: dict[str, Evidence] = {}
-        self._ids: dict[str, str] = {}
+        self._ids: dict[Evidence, str] = {}
 
     def cite(
         self,
@@ -401,11 +401,10 @@ class EvidenceBook:
             line=line,
             repeat=command,
         )
-        key = evidence.model_dump_json()
-        if key not in self._ids:
-            self._ids[key] = f"e{len(self.entries) + 1}"
-            self.entries[self._ids[key]] = evidence
-        return self._ids[key]
+        if evidence not in self._ids:
+            self._ids[evidence] = f"e{len(self.entries) + 1}"
+            self.entries[self._ids[evidence]] = evidence
+        return self._ids[evidence]
 
     def _command(self, chat: Chat, name: str | None, path: str, now: datetime | None) -> str:
         words = ["jinjarun", "render", self.name]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, Literal
 
 from jinjarun.dialects import dialect_named
+from jinjarun.limits import Limits
 from probes.chats.named import CONVERSATION_SET
 from probes.report import RULE_SET, SCHEMA_VERSION, Answer, Model, ProbeReport, Severity
 
@@ -137,11 +138,11 @@ class Row:
         }
 
 
-def summarise(report: ProbeReport, depth: str) -> Summary:
+def summarise(report: ProbeReport, depth: str, limits: Limits | None = None) -> Summary:
     """What a row keeps of `report`."""
     family, coverage = report.template.family, report.coverage
     return Summary(
-        tool=tool(depth),
+        tool=tool(depth, limits),
         report=report.status,
         bytes=report.template.bytes,
         lines=report.template.lines,
@@ -173,13 +174,14 @@ def limited(report: ProbeReport) -> str | None:
     return messages[0] if messages and len(messages) == len(errors) else None
 
 
-def tool(depth: str) -> str:
+def tool(depth: str, limits: Limits | None = None) -> str:
     """What answers, in words that change whenever an answer might: the key of the cache beside the template's hash."""
     try:
         ours = version("jinjarun")
     except PackageNotFoundError:
         ours = "unknown"
     engines = "+".join(f"{name}-{dialect_named(name).version}" for name in ("transformers", "llama.cpp"))
-    return (
-        f"jinjarun {ours} conversations {CONVERSATION_SET} rules {RULE_SET} schema {SCHEMA_VERSION} {engines} {depth}"
-    )
+    sets = f"conversations {CONVERSATION_SET} rules {RULE_SET} schema {SCHEMA_VERSION}"
+    given, usual = asdict(limits or Limits()), asdict(Limits())
+    others = [f"{name}={value}" for name, value in given.items() if value != usual[name]]
+    return " ".join([f"jinjarun {ours} {sets} {engines} {depth}", *others])

@@ -47,7 +47,7 @@ def _limits(facts: Facts) -> list[Hit]:
             continue
         for name, build in CHATS.items():
             error = facts.renders.conversation(path, name).error
-            if isinstance(error, LimitExceeded):
+            if isinstance(error, LimitExceeded) and error.allowed:  # else the host itself was too small
                 cite = facts.book.cite(build(), path, "limit", excerpt=error.message, line=error.line)
                 return [
                     Hit(

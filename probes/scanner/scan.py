@@ -14,11 +14,12 @@ import hashlib
 import os
 from collections import deque
 from concurrent.futures import BrokenExecutor, CancelledError
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from jinjarun.errors import InputError, JinjarunError, WorkerError, quote
+from jinjarun.limits import Limits
 from probes.results.rows import Row, Status, tool
 from probes.scanner.answers import Answers, Known
 from probes.scanner.walk import find
@@ -62,6 +63,7 @@ def scan(
     jobs: int | None = None,
     depth: Depth = "full",
     limit: int | None = None,
+    limits: Limits | None = None,
     follow_symlinks: bool = False,
     cache: str | os.PathLike[str] | None = None,
     known: Iterable[Row] = (),
@@ -73,8 +75,8 @@ def scan(
     each CPU core); `executor` has them probed by anything with `submit`, and then `jobs` (default 64) only bounds what
     it is given at once. It is left open.
     `limit`: end after so many rows. `cache`: a folder in which answers are kept for later scans; they count as long as
-    tool, engines and `depth` are the same. `known`: rows of an earlier scan, whose answers are not asked again.
-    `stdin` is what `-` reads.
+    tool, engines, `depth` and `limits` are the same. `known`: rows of an earlier scan, whose answers are not asked
+    again. `stdin` is what `-` reads.
 
     What a template does never raises. A file that cannot be read is a row with status "error", a template that hit a
     limit or lost its worker twice one with "not_evaluated". A full disk raises OSError, a damaged cache InputError, an
@@ -86,12 +88,12 @@ def scan(
             raise InputError(f"{name} must be at least 1", path=name)
     names = [os.fspath(path) for path in ([paths] if isinstance(paths, str | os.PathLike) else paths)]
     found = find(names, follow_symlinks=follow_symlinks, stdin=stdin)
-    answers = partial(_opened, None if cache is None else os.fspath(cache), depth, known)
-    return _scan(found, answers, partial(_windowed, executor, jobs, depth), limit)
+    answers = partial(_opened, None if cache is None else os.fspath(cache), tool(depth, limits), known)
+    return _scan(found, answers, partial(_windowed, executor, jobs, (depth, asdict(limits or Limits()))), limit)
 
 
-def _opened(cache: str | None, depth: Depth, known: Iterable[Row]) -> Answers:
-    answers = Answers(cache, tool(depth))
+def _opened(cache: str | None, tool: str, known: Iterable[Row]) -> Answers:
+    answers = Answers(cache, tool)
     for row in known:
         if row.summary is not None and row.sha256 is not None and row.summary.tool == answers.tool:
             answers.put(row.sha256, row.summary, None)
@@ -99,16 +101,18 @@ def _opened(cache: str | None, depth: Depth, known: Iterable[Row]) -> Answers:
 
 
 @contextlib.contextmanager
-def _windowed(executor: Submits | None, jobs: int | None, depth: Depth, answers: Answers) -> Iterator[_Window]:
+def _windowed(
+    executor: Submits | None, jobs: int | None, asked: tuple[Depth, dict[str, int]], answers: Answers
+) -> Iterator[_Window]:
     """A window on isolated workers of our own, or on `executor`; its answers are kept however it ends."""
     if executor is not None:
-        window = _Window(lambda template: executor.submit(walled, template, depth), answers, jobs or 64)
+        window = _Window(lambda template: executor.submit(walled, template, *asked), answers, jobs or 64)
         with contextlib.closing(window):
             yield window
         return
     jobs = jobs or os.cpu_count() or 1
     pool = isolated(jobs)
-    window = _Window(lambda template: pool.submit(evaluate, template, depth), answers, FUTURES * jobs)
+    window = _Window(lambda template: pool.submit(evaluate, template, *asked), answers, FUTURES * jobs)
     try:
         with contextlib.closing(window):
             yield window

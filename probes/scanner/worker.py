@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from jinjarun.errors import JinjarunError, WorkerError
 from jinjarun.isolation import IsolatedExecutor
+from jinjarun.limits import Limits
 from jinjarun.template import Template
 from probes.chats.named import CHATS
 from probes.prober import probe
@@ -60,16 +61,18 @@ class Detail(TypedDict):
     renders: list[Render]
 
 
-def evaluate(template: str, depth: Depth) -> Answered:
-    """Probes one template. Arguments and answer are plain JSON, so that any executor can carry them."""
-    report = probe(template, depth=depth)
+def evaluate(template: str, depth: Depth, limits: dict[str, int] | None = None) -> Answered:
+    """Probes one template. Arguments and answer are plain JSON, so that any executor can carry them; `limits` are
+    fields of `Limits`."""
+    allowed = Limits(**(limits or {}))
+    report = probe(template, depth=depth, limits=allowed)
     detail: Detail = {
         "source": template,
         "report": report.model_dump(mode="json"),
-        "renders": renders(template) if depth == "full" else [],
+        "renders": renders(template, allowed) if depth == "full" else [],
     }
     return {
-        "summary": summarise(report, depth).model_dump(mode="json"),
+        "summary": summarise(report, depth, allowed).model_dump(mode="json"),
         "limited": limited(report),
         "detail": b64encode(zlib.compress(json.dumps(detail).encode(), 6)).decode(),
     }
@@ -111,12 +114,12 @@ def unpacked(detail: bytes) -> bytes:
     return data
 
 
-def walled(template: str, depth: Depth) -> Answered:
+def walled(template: str, depth: Depth, limits: dict[str, int] | None = None) -> Answered:
     """`evaluate` for executors without walls of their own, wherever they run: the walls stand in the process that this
     is called in."""
     if sys.platform == "win32":
-        return evaluate(template, depth)
-    return _walls().submit(evaluate, template, depth).result()
+        return evaluate(template, depth, limits)
+    return _walls().submit(evaluate, template, depth, limits).result()
 
 
 @cache
@@ -140,11 +143,11 @@ def warm() -> None:
     evaluate("{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}", "full")
 
 
-def renders(template: str) -> list[Render]:
+def renders(template: str, limits: Limits) -> list[Render]:
     """Some prompts with the origin of every character: on bare transformers, or where only that loads it llama.cpp."""
     for dialect in ("transformers", "llama.cpp"):
         try:
-            compiled = Template(template, dialect)
+            compiled = Template(template, dialect, limits)
         except JinjarunError:
             continue
         return [_render(compiled, name) for name in SHOWN]

@@ -6,7 +6,7 @@ A setting crosses as an object (`to_json`), the body of a request as the text th
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +33,7 @@ def warm() -> None:
 
 
 def to_json(setting: Setting) -> dict[str, Any]:
-    """The setting as it crosses to a worker; its limits are the worker's own."""
+    """The setting as it crosses to a worker."""
     now = setting.now
     return {
         "templates": dict(setting.templates),
@@ -44,18 +44,20 @@ def to_json(setting: Setting) -> dict[str, Any]:
         "default_kwargs": dict(setting.default_kwargs),
         "now": now.isoformat() if isinstance(now, datetime) else now,
         "format": setting.format,
+        "limits": asdict(setting.limits),
     }
 
 
 def from_json(fields: dict[str, Any]) -> Setting:
     now = fields["now"]
-    return Setting(**{**fields, "now": datetime.fromisoformat(now) if isinstance(now, str) else now})
+    moment = datetime.fromisoformat(now) if isinstance(now, str) else now
+    return Setting(**{**fields, "now": moment, "limits": Limits(**fields["limits"])})
 
 
 def start(setting: dict[str, Any]) -> dict[str, Any]:
     """`GET /props` of the server, without what it knows of its own process. Raises where it does not start."""
     started = from_json(setting)
-    caps = chat_template_caps(started.format) if started.format else llama_server(started).caps
+    caps = chat_template_caps(started.format, started.limits) if started.format else llama_server(started).caps
     props = {
         "default_generation_settings": {"params": {}, "n_ctx": 0},
         "total_slots": 1,
@@ -75,14 +77,16 @@ def start(setting: dict[str, Any]) -> dict[str, Any]:
 
 def apply_template(setting: dict[str, Any], body: str) -> dict[str, Any]:
     """`POST /apply-template`."""
-    return {"prompt": answer_on_path(LLAMA_SERVER, from_json(setting), _parsed(body)).text}
+    started = from_json(setting)
+    return {"prompt": answer_on_path(LLAMA_SERVER, started, _parsed(body, started)).text}
 
 
 def probe_template(setting: dict[str, Any], body: str) -> dict[str, Any]:
     """`POST /probe`: the report on the template of the body, or else on the server's own one."""
-    asked = _object(_parsed(body)) if body.strip() else {}
-    started = _with_template(from_json(setting), asked)
-    report = probe(started.templates.get("default", ""), now=started.now)
+    started = from_json(setting)
+    asked = _object(_parsed(body, started)) if body.strip() else {}
+    started = _with_template(started, asked)
+    report = probe(started.templates.get("default", ""), limits=started.limits, now=started.now)
     return json.loads(report.to_json(indent=None))  # type: ignore[no-any-return]  # a report is an object
 
 
@@ -92,8 +96,9 @@ def explain(setting: dict[str, Any], body: str) -> dict[str, Any]:
     The body has `request`, and where they are not the server's own, `template` and `path`. There is no next one after
     an error; of its prompt `shared` tells how many code points of the first one it begins with.
     """
-    asked = _object(_parsed(body))
-    started = _with_template(from_json(setting), asked)
+    started = from_json(setting)
+    asked = _object(_parsed(body, started))
+    started = _with_template(started, asked)
     path = asked.get("path", LLAMA_SERVER)
     if not isinstance(path, str):
         raise InputError("path must be a string", path="path")
@@ -132,9 +137,9 @@ def _next_request(request: Any) -> dict[str, Any] | None:
     return {**request, "messages": [*messages, *added]}
 
 
-def _parsed(body: str) -> Any:
+def _parsed(body: str, setting: Setting) -> Any:
     try:
-        return server_json.parse(body, Limits())
+        return server_json.parse(body, setting.limits)
     except LimitExceeded:
         raise
     except ValueError as error:
