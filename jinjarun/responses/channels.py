@@ -54,9 +54,6 @@ def read_channels(reader: Reader, channels: Channels) -> Need:
                 return
             found = yield from _seek(reader, at, channels.message)
             begun = reader.text[at:]
-            if found < 0 and channels.channel and not begun.lstrip().startswith(_openers(channels)):
-                reader.say("content", begun)
-                return
             if found < 0:
                 reader.complete = False
                 reader._problem(at, "the header of a message is never ended")
@@ -71,7 +68,7 @@ def read_channels(reader: Reader, channels: Channels) -> Need:
 
 
 def _openers(channels: Channels) -> tuple[str, ...]:
-    return (channels.start, channels.channel, channels.recipient.strip())
+    return (channels.start, channels.channel, channels.message, channels.recipient.strip())
 
 
 def _to_header(reader: Reader, channels: Channels, marks: tuple[str, ...]) -> Need:
@@ -114,7 +111,8 @@ def _message(reader: Reader, channels: Channels, marks: tuple[str, ...], header:
             reader.complete = False
             reader._problem(len(reader.text), "the reasoning is never closed")
         return _past(reader, found)
-    found = yield from _first(reader, start, marks)
+    ended = yield from reader._json_end((yield from reader._space(start)))
+    found = yield from _first(reader, start if ended < 0 else ended, marks)
     text = reader.text[start:] if found < 0 else reader.text[start:found]
     try:
         call = reader._made(header.function, json_value(text))

@@ -123,8 +123,11 @@ class Reader:
         """Whether what closes the calls was missing at the end."""
         self.wasted = 0
         self.furthest = 0
+        self.then: tuple[tuple[str, ...], ...] = ()
+        """Of a section that is open: what may follow a call."""
         self.called = False
         self.said_content = False
+        """Whether content was said since the last call."""
         self.at = 0
         self.prefix = prefix or self.syntax.generation_prompt
         self.state = self._state(self.prefix)
@@ -216,6 +219,12 @@ class Reader:
                 break
             at += 1
         return at
+
+    @property
+    def _tagged_calls(self) -> bool:
+        """Whether arguments stand one by one: without what closes the call nobody knows that all are there."""
+        calls = self.syntax.calls
+        return calls is not None and calls.call.style == "pieces" and calls.call.arguments.style == "tagged"
 
     # The whole answer
 
@@ -328,7 +337,7 @@ class Reader:
         """White space at the start of content, or after a call, is no content if nothing or a call follows."""
         if end <= start or kind == "unsure":
             return False
-        if kind != "content" or (self.said_content and not self.called):
+        if kind != "content" or self.said_content:
             return True
         return not self.text[start:end].isspace()
 
@@ -371,7 +380,7 @@ class Reader:
                     scan = self.at
                     continue
             elif not inside and opening and (opened := (yield from self._chunks(found, opening))) >= 0:
-                if not before.isspace():
+                if self.said_content or not before.isspace():
                     self._emit("content", before)
                 self.at = scan = yield from self._skip(opened, trailing_space(content.open))
                 inside = True
@@ -387,7 +396,7 @@ class Reader:
     def _before(self, start: int, found: int, space: str) -> None:
         """Says the content before a call."""
         text = _less(self.text[start:found], space)
-        if not text.isspace():
+        if self.said_content or not text.isspace():
             self._emit("content", text)
 
     def _exit(self, found: int) -> Need:
@@ -402,7 +411,7 @@ class Reader:
 
     def _close(self, text: str, space: str) -> None:
         text = _less(text, space)
-        if not (self.called and text.isspace()):
+        if self.said_content or not (self.called and text.isspace()):
             self._emit("content", text)
         self.at = len(self.text)
 
@@ -442,6 +451,8 @@ class Reader:
             opened = at >= 0
             at = found if at < 0 else at
         between = chunks(calls.between)
+        follow = (chunks(calls.section.close), between or chunks(calls.open))
+        self.then = tuple(text for text in follow if text) if opened and chunks(calls.close) else ()
         last, said = -1, False
         while True:
             call = yield from self._call(at, calls)
@@ -451,7 +462,7 @@ class Reader:
             if not said:
                 before()
                 said = True
-            self.called = True
+            self.called, self.said_content = True, False
             for one in made:
                 self.say("call", one)
             at = last
@@ -468,8 +479,7 @@ class Reader:
                 self.complete &= not self.final or self.furthest < self.dropped + len(self.text)
             self.cut = False
             return -1
-        tagged = calls.call.style == "pieces" and calls.call.arguments.style == "tagged"
-        if self.cut and tagged:
+        if self.cut and self._tagged_calls:
             self.complete = False
             self._problem(len(self.text), "the call is not closed: arguments may be missing")
         if opened and (closing := chunks(calls.section.close)):
@@ -494,7 +504,7 @@ class Reader:
         made, end = found
         if after:
             end = yield from self._chunks(end, after, cut=True)
-            if end < 0 or (self.cut and calls.call.style == "pieces" and not made[0]["function"]["arguments"]):
+            if end < 0 or (self.cut and self._tagged_calls and not made[0]["function"]["arguments"]):
                 return None
         return made, end
 
@@ -832,7 +842,11 @@ class Reader:
     def _continues(self, at: int, form: TaggedArguments, following: tuple[str, ...]) -> Need:
         """Whether another argument or the end of the call stands at `at`."""
         if (end := (yield from self._chunks(at, following, cut=True))) >= 0:
-            return True
+            for text in self.then:
+                if (yield from self._chunks(end, text, cut=True)) >= 0:
+                    return True
+            if not self.then:
+                return True
         after = (*chunks(form.between), *chunks(form.open))
         end = yield from self._chunks(at, after)
         if end < 0 or not after:

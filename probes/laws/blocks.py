@@ -42,7 +42,11 @@ def reasoning_whole(case: Case) -> Iterator[Violation]:
 
 
 def _judged(case: Case, chat: Chat, tag: str) -> Iterator[Violation]:
+    """Where the reasoning is taken out, it is asked for once more with the switches that keep it."""
     text = case.subject.render(chat).text
+    kept: Any = {**chat, "variables": {**case.subject.on.keeping, **chat.get("variables", {})}}
+    if text is not None and canaries.REASONING[CUT:-CUT] not in text and kept["variables"] != chat.get("variables", {}):
+        chat, text = kept, case.subject.render(kept).text
     if text is None or canaries.REASONING in text:
         return
     thought = canaries.REASONING

@@ -90,8 +90,12 @@ def empty_turn(case: Case) -> Iterator[Violation]:
     if bare is None or whole is None or whole.count(canaries.SYSTEM) != 1:
         return
     before, after = whole.split(canaries.SYSTEM)
-    if _tight(bare) != _tight(before + after) or not HEADER.search(before[-HEADER_REACH:]):
+    headers = list(HEADER.finditer(before, max(0, len(before) - HEADER_REACH)))
+    if _tight(bare) != _tight(before + after) or not headers:
         return
+    inside = ANY_MARKER.sub("", before[headers[-1].end() :])
+    if re.search(r"\w", inside) or "think" in before[headers[-1].end() :]:
+        return  # a text or a switch of the template's own stands in the turn
     if ANY_MARKER.match(after.lstrip()) is None or ANY_MARKER.search(before) is None:
         return
     frame = f"{before.rstrip()[-FRAME_SHOWN:]}{after.lstrip()[:FRAME_SHOWN]}"

@@ -38,16 +38,17 @@ def calls_kept(case: Case) -> Iterator[Violation]:
     written: list[Beside] = []
     shown: dict[Beside, tuple[Chat, str]] = {}
     for beside in CONTENTS:
-        fates = [(asked, _trace(case.subject, asked, index)) for asked in _forms(chat, index, beside)]
-        fates = [(asked, fate) for asked, fate in fates if fate is not None]
-        if not fates:
-            continue
-        if any(fate for _, fate in fates):
-            written.append(beside)
+        fates: list[Chat] = []
+        for asked in _forms(chat, index, beside):
+            fate = _trace(case.subject, asked, index)
+            if fate:
+                written.append(beside)
+                break
+            fates += [] if fate is None else [asked]
         else:
-            silent.append(beside)
-            asked = fates[0][0]
-            shown[beside] = asked, case.subject.render(asked).text or ""
+            if fates:
+                silent.append(beside)
+                shown[beside] = fates[0], case.subject.render(fates[0]).text or ""
     if not silent:
         return
     asked, text = shown[silent[0]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from probes.laws.case import Case
+from probes.rendering.input_form import BARE
 from probes.rendering.renders import as_sent
 from probes.rules.view import Asked, Hit
 
@@ -24,9 +25,12 @@ def broken_on(
     asks: Callable[[PathObserver], Iterable[Chat]],
     code: str,
 ) -> dict[str, dict[str, Violation]]:
-    """By the cause, on which paths the law is broken in a way that the rule of this `code` speaks of."""
+    """By the cause, on which paths the law is broken in a way that the rule of this `code` speaks of. A served path is
+    asked only where a bare one breaks the law: what servers do to a request they do to spare templates."""
     found: dict[str, dict[str, Violation]] = {}
-    for path in view.paths:
+    for path in sorted(view.paths, key=BARE.__contains__):
+        if path in BARE and not found and BARE[path] in view.paths:
+            continue
         subject = view.subject(path)
         for chat in asks(subject.on):
             for broken in law(Case(subject, chat)):

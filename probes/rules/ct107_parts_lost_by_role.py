@@ -28,6 +28,7 @@ from probes.rules.view import Hit
 
 if TYPE_CHECKING:
     from probes.chats.messages import Chat
+    from probes.laws.law import Violation
     from probes.rendering.input_form import PathObserver
     from probes.rules.view import Facts
 
@@ -43,14 +44,11 @@ def asks(on: PathObserver) -> list[Chat]:
 
 def check(facts: Facts) -> list[Hit]:
     found = broken_on(facts.view, parts_as_string, asks, "CT107")
-    if not found:
-        return []
-    cause, worst = max(found.items(), key=lambda row: len(row[1]))
-    place = cause.rpartition(" ")[0]
-    others = dict.fromkeys(other for one in found if (other := one.rpartition(" ")[0]) != place)
-    message = next(iter(worst.values())).message
-    more = f"; so are those of {', '.join(others)}" if others else ""
-    return [hit_of(facts.view, worst, severity="error", message=message + more)]
+    by_place: dict[str, dict[str, Violation]] = {}
+    for cause, broken in found.items():
+        place = cause.rpartition(" ")[0]
+        by_place[place] = {**broken, **by_place.get(place, {})}
+    return [hit_of(facts.view, broken, severity="error") for broken in by_place.values()]
 
 
 RULE = Rule(

@@ -41,12 +41,8 @@ def check(facts: Facts) -> list[Hit]:
     targets = {id(node.target) for node in found if isinstance(node, Set | SetBlock)}
     read = {node.name for node in found if isinstance(node, Name) and id(node) not in targets}
     unread = sorted((line, name) for name, line in made.items() if name not in read | KEPT and not name.startswith("_"))
-    if not unread:
-        return []
-    names = ", ".join(repr(name) for _, name in unread)
     engines = [path for path in facts.renders.paths if facts.renders.loads(path) is None]
-    message = f"{names} is set and read nowhere" if len(unread) == 1 else f"{names} are set and read nowhere"
-    return [Hit(message=message, engines=engines, line=unread[0][0], cause="names never read")]
+    return [Hit(message=f"{name!r} is set and read nowhere", engines=engines, line=line) for line, name in unread]
 
 
 RULE = Rule(

@@ -19,7 +19,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from jinjarun.errors import JinjarunError
-from probes.chapters.endings import markers_in
+from probes.chapters.endings import endings, markers_in
 from probes.chats import canaries
 from probes.chats.messages import say
 from probes.rendering.renders import RAW
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from jinjarun.template import Rendered
     from probes.chats.canaries import Form
     from probes.chats.messages import Chat
+    from probes.report import Severity
     from probes.rules.view import Facts, TemplateView
 
 TAG = re.compile(r"\{%[-+]?\s*generation\b")
@@ -50,10 +51,14 @@ def check(facts: Facts) -> list[Hit]:
     covered = [rendered.text[start:end] for start, end in rendered.generations or ()]
     whole = "\0".join(covered)
     faults = []
+    severity: Severity = "error"
     if canaries.ANSWER not in whole or LAST not in whole:
         faults.append("only part of the answers is covered" if covered else "no answer is covered")
-    elif (end := _left_out(rendered, _closers(view))) is not None:
+    elif (end := _left_out(rendered, _closers(view)) or _opener_left_out(facts, rendered)) is not None:
         faults.append(f"{end!r}, which ends the turn, is left out")
+    elif (end := _last_unended(rendered)) is not None:
+        faults.append(f"{end!r} ends an earlier answer inside of its block, and nothing ends the last one")
+        severity = "warning"
     if canaries.USER in whole or canaries.SECOND_USER in whole:
         faults.append("text of the user is covered")
     if not faults:
@@ -67,6 +72,7 @@ def check(facts: Facts) -> list[Hit]:
             engines=[RAW, "transformers:apply_chat_template"],
             line=line,
             evidence=[view.cite(asked)],
+            severity="error" if len(faults) > 1 else severity,
             cause="generation mask",
         )
     ]
@@ -97,6 +103,28 @@ def _left_out(rendered: Rendered, closers: set[str]) -> str | None:
         if not any(start <= at and end <= stop for start, stop in rendered.generations or ()):
             return first.text
     return None
+
+
+def _opener_left_out(facts: Facts, rendered: Rendered) -> str | None:
+    """The marker of the next turn where that alone ends an answer and it is in no block: GLM's models write it."""
+    ending = next((one for one in endings(facts.renders) if one.after == "answer"), None)
+    if ending is None or ending.closing or ending.opening is None:
+        return None
+    at = rendered.text.rfind(canaries.ANSWER) + len(canaries.ANSWER)
+    found = next(markers_in(rendered.text[at:], frozenset({EOS})), None)
+    if found is None or found.text != ending.opening:
+        return None
+    end = at + found.end
+    return None if any(start <= at and end <= stop for start, stop in rendered.generations or ()) else found.text
+
+
+def _last_unended(rendered: Rendered) -> str | None:
+    """The marker that the block of the first answer ends with, where the block of the last ends with its text."""
+    blocks = [rendered.text[start:end] for start, end in rendered.generations or ()]
+    first = next((block for block in blocks if canaries.ANSWER in block), "")
+    last = next((block for block in blocks if LAST in block), "")
+    ends = list(markers_in(first.rpartition(canaries.ANSWER)[2], frozenset({EOS})))
+    return ends[-1].text if ends and not last.rpartition(LAST)[2].strip() else None
 
 
 def rendered_with_mask(facts: Facts, chat: Chat) -> Rendered | None:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from jinjarun import Template
 from jinjarun.errors import InputError, JinjarunError
 from probes import response_syntax
+from probes.chapters.response.checks import TOOLS as TOOLS_OF_CHECKS
+from probes.chapters.response.deriving import derived
+from probes.chapters.response.law import Meaning, Reading
+from probes.chapters.shape.requests import Requests
+from probes.rendering.input_form import judged
+from probes.rendering.renders import Renders
 from tests.bench import responses as bench
 from tests.families import family
 
@@ -123,6 +132,48 @@ def test_a_family_is_read_back(name: str) -> None:
     assert syntax == type(syntax).from_json(syntax.model_dump_json())
     text = "Hello" if syntax.channels is None else "<|channel|>final<|message|>Hello"
     assert bench.told(syntax.parse_response(text))[0] == "Hello"
+
+
+TEXTS = st.text(st.sampled_from("ab \n<>/=\"'{}[],:|\\é"), max_size=12)
+VALUES: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers(-99, 99) | st.sampled_from(["", "a b", "true"]),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["x", "y z"]), inner, max_size=2),
+    max_leaves=4,
+)
+
+
+@st.composite
+def meanings(draw: st.DrawFn) -> Meaning:
+    """Messages of every kind, with markers of the styles in their texts."""
+    marks = st.sampled_from(["</parameter>", "<tool_call>", "</tool_call>", "<|call|>", "<think>", "')", ", days="])
+    text = TEXTS | st.tuples(TEXTS, marks, TEXTS).map("".join)
+    kinds = {
+        "text": text,
+        "count": st.integers(-9, 9),
+        "sure": st.booleans(),
+        "words": st.lists(st.sampled_from(["a", "", "null"]), max_size=2),
+        "more": st.dictionaries(st.sampled_from(["x", "y"]), VALUES, max_size=2),
+    }
+    arguments = st.fixed_dictionaries({}, optional=kinds)
+    calls = draw(st.lists(st.tuples(st.sampled_from(["look_up", "files.list-all"]), arguments), max_size=3))
+    made = tuple((name, given if name == "look_up" else {}) for name, given in calls)
+    return draw(text), draw(st.just("") | st.just("First.\n\nThen.")), made
+
+
+@cache
+def reading(style: str) -> Reading:
+    source = HEAD + THINK + CALLS + WRITTEN[style] + "{%- endfor %}" + TAIL
+    ask = Requests(judged(Renders(source)))
+    return Reading(ask, derived(ask), TOOLS_OF_CHECKS)
+
+
+@pytest.mark.parametrize("style", WRITTEN)
+@given(meant=meanings())
+@settings(max_examples=40)
+def test_every_message_is_read_back_or_has_a_double(style: str, meant: Meaning) -> None:
+    """The law: what is read is what was meant, or the template writes both as the same text."""
+    back = reading(style).back(meant)
+    assert back.verdict != "misread", back
 
 
 def test_what_is_no_template() -> None:

@@ -165,6 +165,11 @@ READ: list[tuple[str, str, dict[str, Any]]] = [
         {"content": "Well. ", "tool_calls": calls(("a.b", {"x": [1]}), ("c", {}))},
     ),
     (
+        "section",
+        "<|calls|><|call|>functions.f:0<|args|>{}<|/call|><|/calls|>Then. <|calls|><|call|>functions.f:0<|args|>{}",
+        {"content": "Then. ", "tool_calls": calls(("f", {}), ("f", {}))},
+    ),
+    (
         "python",
         "<|calls|>[f(a='it's \"x\", b', n=3, l=['y', True]), g()]<|/calls|>",
         {"content": None, "tool_calls": calls(("f", {"a": 'it\'s "x", b', "n": 3, "l": ["y", True]}), ("g", {}))},
@@ -195,6 +200,13 @@ READ: list[tuple[str, str, dict[str, Any]]] = [
         '<|channel|>commentary to=functions.f <|constrain|>json<|message|>{"a": "x"}<|call|>',
         {"content": None, "tool_calls": calls(("f", {"a": "x"}))},
     ),
+    (
+        "channels",
+        '<|channel|>commentary to=functions.f<|message|>{"a": "<|end|>"}<|call|>',
+        {"content": None, "tool_calls": calls(("f", {"a": "<|end|>"}))},
+    ),
+    ("channels", "<|message|>Hello.<|end|>", {"content": "Hello."}),
+    ("channels", "No header at all.", {"content": "No header at all."}),
     (
         "channels",
         " to=functions.f<|channel|>commentary json<|message|>{}<|end|><|start|>assistant to=functions.g<|message|>{}",

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 SAID = {
     "edges": "white space at its edges is not kept",
     "same text": "cannot be told from another message",
+    "begins like reasoning": "begins with a marker of reasoning, and is taken for it",
     "misread": "is not read back, though nothing else is known to be written so",
 }
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 EMPTY_BLOCK = re.compile(r"\A\s*<([\w:]+)>\s*</\1>\s*")
 PROMPTED = re.compile(r"\s*(<[^<>/|]*think[^<>/|]*>)\s*")
 """What a prompt opens reasoning with, where no render shows any."""
-CHANNEL = re.compile(r"(<\|?channel\|?>)\s*(\w+)\s*(<\|?message\|?>)\Z")
+CHANNEL = re.compile(r"(<\|?channel\|?>)\s*(\w+)[^<>]*(<\|?message\|?>)\Z")
 """The end of a header with a channel: the markers around the name, and the name."""
 RECIPIENT = re.compile(r"(\w+=(?:\w+\.)?)\Z")
 
@@ -50,7 +50,8 @@ def derived(ask: Requests) -> ResponseSyntax:
     called = calls_of(answers, thinking, opening, after)
     next_turns: list[str] = []
     if after and not after.strip():
-        next_turns = [after + text.strip() for text in (found.user_open, found.header) if text.strip()]
+        turns = (found.user_open.strip(), found.header.strip())
+        next_turns = [after + text for text in turns if text and text not in before]
     before_calls = called.before_calls if called is not None else ""
     close, ends = _ends(after, before_calls.partition(found.end or "\0")[0], wrapped=bool(opening.strip()))
     ends = [*ends, *next_turns, *(called.ends if called is not None else ())]
@@ -119,16 +120,17 @@ def _channels(
     found: Frame, region: Reasoning | None, opening: str, calls: Calls | None, ends: list[str]
 ) -> Channels | None:
     """Messages with headers: where the answer's own text follows a header with the name of a channel."""
-    written = (found.header + opening, found.assistant_open)
+    pieces = calls.call.pieces if calls is not None and calls.call.style == "pieces" else ()
+    written = (found.header + opening, found.assistant_open, *(piece.text for piece in pieces))
     header = next((match for text in written if (match := CHANNEL.search(text)) is not None), None)
-    if header is None or header.group(1) == header.group(3):
+    if header is None or header.group(1) == header.group(3) or not found.header.strip():
         return None
     thought = CHANNEL.search(found.header + region.open) if region is not None else None
     recipient = None
     if calls is not None and (first := RECIPIENT.search(calls.section.open + calls.open)) is not None:
         recipient = first.group(1)
     return Channels(
-        start=found.header.partition(header.group(1))[0].strip() or "<|start|>assistant",
+        start=found.header.partition(header.group(1))[0].strip(),
         channel=header.group(1),
         message=header.group(3),
         ends=tuple(
@@ -136,6 +138,7 @@ def _channels(
                 [
                     *(marker for end in ends for marker in MARKER.findall(end)),
                     *(MARKER.findall(region.close)[:1] if region is not None else []),
+                    *(MARKER.findall(calls.close + calls.section.close)[:1] if calls is not None else []),
                 ]
             )
         ),

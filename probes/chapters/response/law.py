@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from probes.chapters.response.answers import Answers
+from probes.chapters.shape.requests import UNKNOWN_EOS
 from probes.chats.canaries import ID
 from probes.chats.messages import call as made_call
 from probes.chats.messages import say
@@ -17,14 +18,15 @@ if TYPE_CHECKING:
 
 Meaning = tuple[str, str, tuple[tuple[str, Any], ...]]
 """Content, reasoning, and calls with their arguments."""
-Verdict = Literal["read", "edges", "same text", "misread", "not written"]
+Verdict = Literal["read", "edges", "same text", "begins like reasoning", "misread", "not written"]
 
 
 @dataclass(frozen=True, slots=True)
 class ReadBack:
     """What became of a message. `read`: it came back. `edges`: but for white space at the edges of texts. `same text`:
     the template writes `other` as the very same text, so nobody can tell them apart. `not written`: the template fails,
-    or its history is no model of what is generated. `misread`: it is none of these, and the syntax is at fault."""
+    or its history is no model of what is generated. `begins like reasoning`: the text for the user begins with a marker
+    of reasoning, and is taken for it. `misread`: it is none of these, and the syntax is at fault."""
 
     verdict: Verdict
     text: str
@@ -52,16 +54,27 @@ class Reading:
         if generated is None:
             return ReadBack("not written", "", None)
         prompt, text = generated
+        if meant[1].strip() not in text or meant[0].strip() not in text:
+            return ReadBack("not written", text, None)
         read = meaning(self.syntax.parse_response(text, prefix=prompt, tools=self.tools))
         if read == meant:
             return ReadBack("read", text, None)
         if self.written(read) == generated:
             return ReadBack("same text", text, read)
-        return ReadBack("edges" if _trimmed(read) == _trimmed(meant) else "misread", text, read)
+        if _trimmed(read) == _trimmed(meant):
+            return ReadBack("edges", text, read)
+        reasoning = self.syntax.reasoning
+        marks = () if reasoning is None else (reasoning.open.strip(), reasoning.close.strip())
+        begins = meant[0].lstrip().startswith(tuple(mark for mark in marks if mark))
+        return ReadBack("begins like reasoning" if begins else "misread", text, read)
 
     def written(self, meant: Meaning) -> tuple[str, str] | None:
         """The prompt, and what is generated of a message with this meaning."""
-        return Answers(self.ask).prompted(self.message(meant), self.tools)
+        generated = Answers(self.ask).prompted(self.message(meant), self.tools)
+        if generated is None:
+            return None
+        prompt, text = generated
+        return prompt, text.partition(UNKNOWN_EOS)[0]  # an engine stops there
 
     def message(self, meant: Meaning) -> Message:
         content, reasoning, calls = meant

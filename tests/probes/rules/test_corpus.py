@@ -66,3 +66,23 @@ def test_what_was_kept_is_still_found() -> None:
 @needs_shared
 def test_the_page_has_the_table_of_what_was_kept() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(kept(), officials()), f"{PAGE.name} is older than {FOUND.name}"
+
+
+def judged() -> list[dict[str, str]]:
+    """100 hits of the newer rules that were drawn at random, each rendered or read, and whether it was right. What was
+    wrong was mended."""
+    lines = (Path(__file__).parent / "judged_hits.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def test_most_hits_that_were_drawn_are_right() -> None:
+    wrong = [row for row in judged() if row["verdict"] == "wrong"]
+    assert len(judged()) == 100
+    assert len(wrong) <= 5
+
+
+@needs_shared
+def test_what_was_judged_right_is_found_and_what_was_wrong_is_not() -> None:
+    found = {(slug, one.split()[0]) for slug, codes in kept().items() for one in codes}
+    assert {(row["slug"], row["code"]) for row in judged() if row["verdict"] == "right"} <= found
+    assert not {(row["slug"], row["code"]) for row in judged() if row["verdict"] == "wrong"} & found
