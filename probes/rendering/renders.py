@@ -84,6 +84,9 @@ GIVES_UP_AFTER = 5
 """Renders of a dialect that hit a limit, after which no more are made: each may cost all that the limits allow."""
 RENDERS_IN_ALL = 12
 """What all renders of one template may cost together, in renders that each take all steps that the limits allow."""
+HANDED_KEPT = 2_000
+"""Requests whose way through a server is kept, and shared by all templates."""
+_HANDED: dict[Any, Any] = {}
 CLOCK = "strftime_now"
 """The name by which templates read the clock."""
 
@@ -231,7 +234,7 @@ class Renders:
         if path == LLAMA_SERVER:
             return self._llama_server.apply(request_body(chat), now=now)
         if path in self._servers:
-            return self._servers[path].apply(request_body(chat), now=now)
+            return self._completed(path, chat, now)
         return explain_chat_template(
             self.source,
             chat["messages"],
@@ -304,8 +307,27 @@ class Renders:
             render=self.rendered,
         )
 
+    def _completed(self, path: str, chat: Chat, now: datetime | float) -> str:
+        """The prompt of a server of chat completions. What it hands over is made once for all templates that are alike
+        to it: the conversations of a probe are always the same."""
+        server = self._servers[path]
+        key = path, server.reads, self.limits, key_of(chat)
+        handed = _HANDED.get(key)
+        if handed is None:
+            try:
+                handed = server.hand_over(request_body(chat))
+            except JinjarunError as error:
+                handed = without_frames(error)
+            if len(_HANDED) >= HANDED_KEPT:
+                _HANDED.clear()
+            if not isinstance(handed, LimitExceeded):
+                _HANDED[key] = handed
+        if isinstance(handed, JinjarunError):
+            raise without_frames(handed)
+        return server.rendered(handed, now=now, spans=False).prompt
+
     @cached_property
-    def _servers(self) -> dict[str, ChatCompletionsServer[Any]]:
+    def _servers(self) -> dict[str, ChatCompletionsServer[Any, Any]]:
         """The servers of chat completions by their paths, set up for tools. Their limits do not count: the bare
         template is asked the same, and SGLang renders twice what fails."""
         tokens = {"bos_token": self.bos_token, "eos_token": self.eos_token}

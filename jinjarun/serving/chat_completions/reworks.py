@@ -45,5 +45,8 @@ class Changes:
     rows: Mapping[str, ReworkRow]
     found: list[ServerRework] = field(default_factory=list)
 
+    def copy(self) -> Changes:
+        return Changes(self.rows, list(self.found))
+
     def note(self, name: str, path: str) -> None:
         self.found.append(ServerRework(name, path, self.rows[name]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from jinjarun.errors import JinjarunError
@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from jinjarun.serving.chat_completions.answers import PromptAnswer
 
 Options = TypeVar("Options")
+Handed = TypeVar("Handed")
 
 
-class ChatCompletionsServer(ABC, Generic[Options]):
+class ChatCompletionsServer(ABC, Generic[Options, Handed]):
     """A server that was started with a template; no weights.
 
     `source` is the model's template, or its templates by name ("default", "tool_use"); `special_tokens` are the texts
@@ -75,6 +76,20 @@ class ChatCompletionsServer(ABC, Generic[Options]):
             hint = what_helps(body, engine_text(error), lambda other: trial.apply(other, now=now), self.repairs)
             raise error.answered_with(error.status, hint=hint) from None
 
-    @abstractmethod
     def _answer(self, body: Any, *, now: datetime | float | None, spans: bool) -> PromptAnswer:
         """The same without advice."""
+        return self.rendered(self.hand_over(body), now=now, spans=spans)
+
+    @property
+    @abstractmethod
+    def reads(self) -> Hashable:
+        """All that `hand_over` looks at in a single template: with equal options and limits, servers whose templates
+        are equal in this hand over the same."""
+
+    @abstractmethod
+    def hand_over(self, body: Any) -> Handed:
+        """What the server makes of a body before it renders. Raises what it refuses with."""
+
+    @abstractmethod
+    def rendered(self, handed: Handed, *, now: datetime | float | None, spans: bool) -> PromptAnswer:
+        """The prompt of what was handed over, which stays as it is."""

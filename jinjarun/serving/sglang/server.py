@@ -7,13 +7,14 @@ transformers does; where that fails, once more with flat tools. Facts: entrypoin
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from jinjarun.errors import JinjarunError, RenderError
 from jinjarun.limits import Limits
 from jinjarun.serving.chat_completions.answers import PromptAnswer, TransformersCall, given_twice
+from jinjarun.serving.chat_completions.contents import ContentFormat
 from jinjarun.serving.chat_completions.errors import (
     engine_text,
     failed,
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from jinjarun.errors import InputError
-    from jinjarun.serving.chat_completions.contents import ContentFormat
     from jinjarun.serving.transformers import Applied
 
 VERSION = "0.5.23"
@@ -70,12 +70,35 @@ class SglangOptions:
         check_version(self.transformers)
 
 
-class SglangServer(ChatCompletionsServer[SglangOptions]):
+@dataclass(frozen=True, slots=True)
+class SglangHanded:
+    """What goes to transformers; `appended` goes behind the prompt, `template` is the one that the body brought."""
+
+    template: str | None
+    content_format: ContentFormat
+    messages: list[dict[str, Any]]
+    tools: list[dict[str, Any]] | None
+    variables: dict[str, Any]
+    appended: str
+    changes: Changes
+
+
+class SglangServer(ChatCompletionsServer[SglangOptions, SglangHanded]):
     """An SGLang that was started with a template; no weights. Nothing is refused before the first request."""
 
     default_options = SglangOptions
 
-    def _answer(self, body: Any, *, now: datetime | float | None, spans: bool) -> PromptAnswer:
+    @property
+    def reads(self) -> Hashable:
+        text = self.source if isinstance(self.source, str) else self.source.get("default", "")
+        return (
+            detect_content_format(text, self.limits),
+            may_reorder_tool_results(text, self.limits),
+            sets_low_effort(text, self.limits),
+            self._tokens.get("bos_token"),
+        )
+
+    def hand_over(self, body: Any) -> SglangHanded:
         request = parse_request(body, self.limits)
         changes = Changes(REWORKS)
         request = self._checked(request, changes)
@@ -87,10 +110,16 @@ class SglangServer(ChatCompletionsServer[SglangOptions]):
         reader = SglangReader(content_format, may_reorder_tool_results(text, self.limits), changes, self.limits)
         messages = reader.messages(request.messages, request.raw["messages"])
         messages, appended = self._finished(messages, request, changes)
+        template = source if isinstance(source, str) and source is not self.source else None
+        return SglangHanded(template, content_format, messages, tools, variables, appended, changes)
+
+    def rendered(self, handed: SglangHanded, *, now: datetime | float | None, spans: bool) -> PromptAnswer:
+        changes = handed.changes.copy()
+        source = self.source if handed.template is None else handed.template
         call = TransformersCall(source, self._tokens, self.options.transformers, now, self.limits, spans, self._render)
-        context = {"messages": messages, "tools": tools, **variables}
+        context = {"messages": handed.messages, "tools": handed.tools, **handed.variables}
         try:
-            applied = self._applied(call, messages, tools, variables, changes)
+            applied = self._applied(call, handed.messages, handed.tools, handed.variables, changes)
         except JinjarunError as error:
             if not is_verdict(error):
                 raise
@@ -99,11 +128,11 @@ class SglangServer(ChatCompletionsServer[SglangOptions]):
             applied,
             server="sglang",
             version=VERSION,
-            content_format=content_format,
+            content_format=handed.content_format,
             changes=changes,
             context=context,
-            numbers=range(len(messages)),
-            appended=appended,
+            numbers=range(len(handed.messages)),
+            appended=handed.appended,
         )
 
     def content_format(self) -> ContentFormat:

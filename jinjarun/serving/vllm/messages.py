@@ -202,6 +202,11 @@ def _other(text: str, path: str, reason: str) -> InputError:
     return refused(text, path, "other", reason, REFUSALS)
 
 
+def names_developer(source: str) -> bool:
+    """Whether the server takes the template for one that knows the developer role."""
+    return '"developer"' in source or "'developer'" in source
+
+
 def make_system(
     messages: list[dict[str, Any]], source: str, changes: Changes
 ) -> tuple[list[dict[str, Any]], list[int]]:
@@ -210,8 +215,7 @@ def make_system(
     With the messages come the numbers that they had; a merged one has that of the first.
     """
     numbers = list(range(len(messages)))
-    named = '"developer"' in source or "'developer'" in source
-    if named or all(message["role"] != "developer" for message in messages):
+    if names_developer(source) or all(message["role"] != "developer" for message in messages):
         return messages, numbers
     renamed = []
     for i, message in enumerate(messages):

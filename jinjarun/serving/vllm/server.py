@@ -7,7 +7,7 @@ template is rendered as transformers does. Facts: renderers/online_renderer.py a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,6 +15,7 @@ from jinjarun.errors import JinjarunError
 from jinjarun.limits import Limits
 from jinjarun.serving.cache import cached_template
 from jinjarun.serving.chat_completions.answers import CALL_PARAMETERS, PromptAnswer, TransformersCall, given_twice
+from jinjarun.serving.chat_completions.contents import ContentFormat
 from jinjarun.serving.chat_completions.errors import engine_text, failed, is_verdict, refused
 from jinjarun.serving.chat_completions.repairs import REPAIRS
 from jinjarun.serving.chat_completions.reworks import Changes
@@ -22,14 +23,12 @@ from jinjarun.serving.chat_completions.server import ChatCompletionsServer
 from jinjarun.serving.transformers import check_version
 from jinjarun.serving.vllm.content_format import detect_content_format
 from jinjarun.serving.vllm.errors import REFUSALS
-from jinjarun.serving.vllm.messages import VllmReader, make_system
+from jinjarun.serving.vllm.messages import VllmReader, make_system, names_developer
 from jinjarun.serving.vllm.request import VllmRequest, parse_request
 from jinjarun.serving.vllm.reworks import REWORKS
 
 if TYPE_CHECKING:
     from datetime import datetime
-
-    from jinjarun.serving.chat_completions.contents import ContentFormat
 
 VERSION = "0.33.0"
 TRANSFORMERS = "5.20"
@@ -65,13 +64,30 @@ class VllmOptions:
         check_version(self.transformers)
 
 
-class VllmServer(ChatCompletionsServer[VllmOptions]):
+@dataclass(frozen=True, slots=True)
+class VllmHanded:
+    """What goes to transformers; `numbers` are those that the messages had in the body, `template` is the one that the
+    body brought."""
+
+    template: str | None
+    content_format: ContentFormat
+    messages: list[dict[str, Any]]
+    numbers: list[int]
+    variables: dict[str, Any]
+    changes: Changes
+
+
+class VllmServer(ChatCompletionsServer[VllmOptions, VllmHanded]):
     """A vLLM that was started with a template; no weights. Nothing is refused before the first request."""
 
     default_options = VllmOptions
     repairs = REPAIRS_HERE
 
-    def _answer(self, body: Any, *, now: datetime | float | None, spans: bool) -> PromptAnswer:
+    @property
+    def reads(self) -> Hashable:
+        return self.content_format(), names_developer(self._chosen(self.source, None))
+
+    def hand_over(self, body: Any) -> VllmHanded:
         request = parse_request(body, self.limits)
         changes = Changes(REWORKS)
         self._check(request)
@@ -82,15 +98,22 @@ class VllmServer(ChatCompletionsServer[VllmOptions]):
         reader = VllmReader(content_format, request.model, changes, self.limits)
         messages = reader.messages(request.messages, request.raw["messages"])
         messages, numbers = make_system(messages, text, changes)
+        template = source if isinstance(source, str) and source is not self.source else None
+        return VllmHanded(template, content_format, messages, numbers, variables, changes)
+
+    def rendered(self, handed: VllmHanded, *, now: datetime | float | None, spans: bool) -> PromptAnswer:
+        changes = handed.changes.copy()
+        source = self.source if handed.template is None else handed.template
         try:
-            kept = self._read_variables(variables, text, changes)
+            text = self._chosen(source, handed.variables.get("tools"))
+            kept = self._read_variables(handed.variables, text, changes)
             if "conversation" in kept:
                 raise given_twice("conversation", "PreTrainedTokenizerBase.apply_chat_template()")
             call = TransformersCall(
                 source, self._tokens, self.options.transformers, now, self.limits, spans, self._render
             )
             applied = call.apply(
-                messages,
+                handed.messages,
                 kept.pop("tools", None),
                 opens=kept.pop("add_generation_prompt", False),
                 continues=kept.pop("continue_final_message", False),
@@ -102,15 +125,15 @@ class VllmServer(ChatCompletionsServer[VllmOptions]):
             raise failed(error, 400, engine_text(error)) from None
         if applied.template == "tool_use":
             changes.note("tool-use-template", "template")
-        context = {"messages": messages, **variables}
+        context = {"messages": handed.messages, **handed.variables}
         return PromptAnswer.of(
             applied,
             server="vllm",
             version=VERSION,
-            content_format=content_format,
+            content_format=handed.content_format,
             changes=changes,
             context=context,
-            numbers=numbers,
+            numbers=handed.numbers,
         )
 
     def content_format(self, *, has_tools: bool = False) -> ContentFormat:
