@@ -23,13 +23,15 @@ if TYPE_CHECKING:
 
 QUOTE_LIMIT = 200
 """Characters of a template's own text that a message may quote."""
+REFUSAL_LIMIT = 1000
+"""The same of what a template says by raise_exception: its remedy may stand at the end."""
 
 
-def quote(text: str) -> str:
-    """Text that a stranger wrote, made safe to print: control characters escaped, cut at QUOTE_LIMIT characters."""
-    cut = text[:QUOTE_LIMIT]
+def quote(text: str, limit: int = QUOTE_LIMIT) -> str:
+    """Text that a stranger wrote, made safe to print: control characters escaped, cut at `limit` characters."""
+    cut = text[:limit]
     safe = cut if cut.isprintable() else "".join(map(_escaped, cut))
-    return safe if len(text) <= QUOTE_LIMIT else f"{safe}... ({len(text)} characters)"
+    return safe if len(text) <= limit else f"{safe}... ({len(text)} characters)"
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

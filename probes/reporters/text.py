@@ -121,8 +121,11 @@ def prefix_text(results: Iterable[LawResult], counter: Counter) -> Document:
         lines += [
             say(broken, f": {kept} of {of} {unit} kept ({share} %)", first=first, indent=indent),
             say(f"{result.cause}{where}", first=indent, indent=indent),
-            *sides(repr(growth.expected[growth.at :]), repr(growth.actual[growth.at :])),
         ]
+        if result.remedy is not None:
+            kwargs = json_text(result.remedy)
+            lines.append(say(f"kept with chat_template_kwargs {kwargs}", first=indent, indent=indent))
+        lines += sides(repr(growth.expected[growth.at :]), repr(growth.actual[growth.at :]))
     return Document(lines)
 
 
