@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+
+if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # until `probes.launch` listens, Ctrl-C ends it without a traceback
 
 
 def main() -> int:

@@ -16,17 +16,31 @@ has a usual one, and a path that knows better gives it with `status=` or `answer
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 QUOTE_LIMIT = 200
 """Characters of a template's own text that a message may quote."""
+REFUSAL_LIMIT = 1000
+"""The same of what a template says by raise_exception: its remedy may stand at the end."""
 
 
-def quote(text: str) -> str:
-    """Text that a stranger wrote, made safe to print: control characters escaped, cut at QUOTE_LIMIT characters."""
-    cut = text[:QUOTE_LIMIT]
+def quote(text: str, limit: int = QUOTE_LIMIT) -> str:
+    """Text that a stranger wrote, made safe to print: control characters escaped, cut at `limit` characters."""
+    cut = text[:limit]
     safe = cut if cut.isprintable() else "".join(map(_escaped, cut))
-    return safe if len(text) <= QUOTE_LIMIT else f"{safe}... ({len(text)} characters)"
+    return safe if len(text) <= limit else f"{safe}... ({len(text)} characters)"
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """ "; did you mean X?" for the known name that is most like a word that is none; empty where none is."""
+    from difflib import get_close_matches  # noqa: PLC0415  (only an error needs it)
+
+    names = {name.lower(): name for name in known}
+    found = get_close_matches(word[:QUOTE_LIMIT].lower(), names, 1, 0.6)
+    return f"; did you mean {quote(names[found[0]])}?" if found else ""
 
 
 def _escaped(char: str) -> str:

@@ -290,7 +290,8 @@ class TokensChapter(Model):
 
 
 class Law(Model):
-    """One law of prefix stability: `shared` of the `of` code points (or tokens) of the shorter prompt are kept."""
+    """One law of prefix stability: `shared` of the `of` code points (or tokens) of the shorter prompt are kept.
+    `remedy`: variables with which a broken law holds; None where none are known."""
 
     law: str
     holds: bool | None
@@ -299,6 +300,7 @@ class Law(Model):
     unit: Literal["code_points", "tokens"]
     cause: str | None
     line: int | None
+    remedy: dict[str, Any] | None = None
     evidence: list[str] = Field(default_factory=list)
 
 

@@ -18,7 +18,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from jinjarun.errors import quote
+from jinjarun.errors import nearest, quote
 from jinjarun.sources import hf_files
 from jinjarun.sources.files import (
     TEXT_BYTES,
@@ -182,7 +182,9 @@ def _family_folder(target: str, family: str, corpus: str | os.PathLike[str] | No
     families = [entry for entry in list_names(root) if is_directory(os.path.join(root, entry))]
     if family not in families:
         raise failure(
-            target, "is no family of the corpus", hint=f"there are {', '.join(families)}" if families else None
+            target,
+            f"is no family of the corpus{nearest(family, families)}",
+            hint=f"there are {', '.join(families)}" if families else None,
         )
     return os.path.join(root, family)
 

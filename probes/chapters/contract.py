@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from jinjarun.errors import QUOTE_LIMIT, TemplateRaised, quote
+from jinjarun.errors import REFUSAL_LIMIT, TemplateRaised, quote
 from probes.chapters.observed import calls, contents, roles
 from probes.chapters.observed.question import Verdict
 from probes.chapters.switches import switches
@@ -23,6 +23,7 @@ WORDS = {
     "written": "yes",
     "rendered": "yes",
     "raised": "raises",
+    "refused": "raises",
     "lost": "dropped",
     "dumped": "printed_raw",
     "printed as a word": "printed_as_word",
@@ -261,7 +262,7 @@ def _sites(source: str) -> list[tuple[str, int]]:
     """Start of the message, as errors have it, and line of each call of `raise_exception`."""
     return list(
         dict.fromkeys(
-            (quote((found["text"] or "")[:QUOTE_LIMIT]), source.count("\n", 0, found.start()) + 1)
+            (quote(found["text"] or "", REFUSAL_LIMIT), source.count("\n", 0, found.start()) + 1)
             for found in RAISES.finditer(source)
         )
     )

@@ -22,6 +22,7 @@ from probes.rendering.renders import EvidenceBook, Renders
 from probes.report import Law, NotEvaluated, Prefix, ToolLoop
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import datetime
 
     from jinjarun.limits import Limits
@@ -38,13 +39,14 @@ CONTEXT = 40
 @dataclass(frozen=True, slots=True)
 class LawResult:
     """The outcome of one law: `growth` is None where the template does not support what the law needs, and then
-    `skipped` says so."""
+    `skipped` says so. `remedy`: variables with which a broken law holds."""
 
     law: str
     growth: Growth | None
     cause: str | None = None
     line: int | None = None
     skipped: str | None = None
+    remedy: dict[str, Any] | None = None
 
     @property
     def holds(self) -> bool | None:
@@ -61,6 +63,7 @@ class LawResult:
             "unit": counter.unit,
             "cause": self.cause,
             "line": self.line,
+            "remedy": self.remedy,
             "skipped": self.skipped,
             "first": None if growth is None else growth.first,
             "second": None if growth is None else growth.second,
@@ -144,6 +147,10 @@ NEEDS: dict[str, tuple[str, Callable[[PathObserver], bool]]] = {
 }
 
 
+REASONS = frozenset({"next-user-turn", "within-tool-loop", "tool-loop-to-next-user", "as-generated"})
+"""Laws that dropped reasoning may break."""
+
+
 def judge(subject: Subject, law: str) -> LawResult:
     """One law; of several comparisons in its conversation the first that breaks it, or the last."""
     needs, met = NEEDS.get(law, ("renders such a conversation", lambda on: True))
@@ -151,11 +158,24 @@ def judge(subject: Subject, law: str) -> LawResult:
     if not growths:
         return LawResult(law, None, skipped=f"no form of asking was found in which the template {needs}")
     growth = next((growth for growth in growths if not growth.holds), growths[-1])
-    return LawResult(law, growth, growth.cause, growth.line)
+    remedy = None if growth.holds or law not in REASONS else _remedy(subject, law)
+    cause = growth.cause if remedy is None else "reasoning_dropped"
+    return LawResult(law, growth, cause, growth.line, remedy=remedy)
 
 
-def _growths(subject: Subject, law: str) -> Iterator[Growth]:
+def _remedy(subject: Subject, law: str) -> dict[str, Any] | None:
+    """One of the switches that keep earlier reasoning, where the law holds with it: then that was the cause."""
+    for name, value in subject.on.keep_switches.items():
+        growths = list(_growths(subject, law, {name: value}))
+        if growths and all(growth.holds for growth in growths):
+            return {name: value}
+    return None
+
+
+def _growths(subject: Subject, law: str, variables: Mapping[str, Any] | None = None) -> Iterator[Growth]:
     chats = LAWS[law](subject.on)
+    if variables is not None:
+        chats = [{**chat, "variables": {**chat.get("variables", {}), **variables}} for chat in chats]
     if law != "key-order":
         for chat in chats:
             yield from GROWTHS[law](Case(subject, chat))
@@ -227,6 +247,7 @@ def _law(result: LawResult, path: str, book: EvidenceBook, counter: Counter) -> 
         unit=counter.unit,
         cause=result.cause,
         line=result.line,
+        remedy=result.remedy,
         evidence=evidence,
     )
 

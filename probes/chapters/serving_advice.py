@@ -41,7 +41,7 @@ Line = tuple[Where, str]
 NAMES = {"llama-server": "llama-server", "vllm": "vLLM", "sglang": "SGLang", "transformers": "transformers"}
 TROUBLE = {
     "raised": "fails",
-    "refused": "refused",
+    "refused": "refused with an error",
     "lost": "lost without an error",
     "dumped": "printed raw",
     "printed as a word": "printed as a word",

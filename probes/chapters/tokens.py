@@ -15,7 +15,9 @@ from jinjarun.sources import TokenData
 from jinjarun.template import Template
 from probes.chapters.endings import CONTROL, Ending, endings, markers_in
 from probes.chapters.stop import ENGINES, EOG_TEXTS, StopSet, Verdict, has_data, is_gguf, label, stop_sets, verdicts
-from probes.chats.messages import Chat
+from probes.chats import canaries
+from probes.chats.canaries import USUAL
+from probes.chats.messages import REASONING_FIELDS, Chat
 from probes.chats.named import CHATS
 from probes.rendering.renders import LLAMA_RAW, LLAMA_SERVER, RAW
 from probes.report import Declared, NotEvaluated, Stop, TokensChapter
@@ -98,6 +100,7 @@ def stop_chapter(renders: Renders, tokens: TokenData | None) -> Stop:
         for i, ending in enumerate(found)
         if (text := ending.marker or ending.separator) is not None
         and any(judged[engine][i] != "stops" for engine in ENGINES)
+        and not _goes_on(renders, ending)
     ]
     return Stop(
         written=_distinct(ending.marker for ending in found),
@@ -105,6 +108,28 @@ def stop_chapter(renders: Renders, tokens: TokenData | None) -> Stop:
         by_engine={engine: _together(judged[engine]) for engine in ENGINES},
         client_should_set=_distinct(should_set),
     )
+
+
+def _goes_on(renders: Renders, ending: Ending) -> bool:
+    """Whether a model also writes the marker inside of its turn, so that a request that stops there cuts answers: it
+    opens the turn of the assistant, or closes a block that is not the last."""
+    marker, path = ending.marker, ending.path
+    if marker is None:
+        return False
+    if marker not in ending.closing:
+        opening = (renders.render(path, canaries.user_only()).text or "").rpartition(canaries.USER)[2]
+        return marker in opening
+    fields = canaries.fields_of(REASONING_FIELDS, canaries.REASONING)
+    chats = (
+        (canaries.prefill(**fields), canaries.REASONING, canaries.ANSWER),
+        (canaries.one_call(USUAL.but(beside="text")), canaries.TEXT, canaries.VALUE),
+    )
+    for chat, first, last in chats:
+        text = renders.render(path, chat).text or ""
+        start, end = text.find(first), text.rfind(last)
+        if 0 <= start < end and marker in text[start:end]:
+            return True
+    return False
 
 
 def not_judged(tokens: TokenData | None) -> list[NotEvaluated]:

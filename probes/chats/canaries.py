@@ -172,6 +172,13 @@ def two_users(form: Form = USUAL) -> Chat:
     return form.chat([say("user", USER), say("user", SECOND_USER)])
 
 
+@probing_named("probe-two-systems")
+def two_systems(form: Form = USUAL) -> Chat:
+    """A system message at the start and one in the middle."""
+    messages = [say("system", SYSTEM), say("user", USER), say("assistant", ANSWER), say("system", LATE_SYSTEM)]
+    return form.chat([*messages, say("user", SECOND_USER)])
+
+
 @probing_named("probe-developer")
 def developer(form: Form = USUAL) -> Chat:
     """A developer message before the user's."""
@@ -201,6 +208,12 @@ def calls(form: Form = USUAL) -> Chat:
 def one_call(form: Form = USUAL) -> Chat:
     """One call and its result."""
     return form.chat([say("user", USER), form.calling(), result()], _tools())
+
+
+@probing_named("probe-system-in-tool-loop")
+def system_in_loop(form: Form = USUAL) -> Chat:
+    """One call and its result, with a system message at the start."""
+    return form.chat([say("system", SYSTEM), say("user", USER), form.calling(), result()], _tools())
 
 
 @probing_named("probe-two-rounds")

@@ -29,7 +29,7 @@ class Command:
     stranger's file has been read. `work`: modules that its worker imports before the walls are up, while Python can
     keep what it compiles; imports behind them work, too, and what starts threads (pyarrow, distributed) is imported
     there, because Landlock binds only threads that are started later. A command without any reads no stranger's file
-    and has no walls.
+    and has no walls. `codes`: what its exit codes mean, where there is more to say than in the README.
     """
 
     what: str
@@ -40,6 +40,11 @@ class Command:
     bounded: bool = True
     prepare: Callable[[argparse.Namespace], None] | None = None
     work: tuple[str, ...] = ()
+    codes: str = ""
+
+
+ALIASES = {"rule": "rules", "conversation": "conversations"}
+"""Other names of commands."""
 
 
 def command_named(name: str) -> Command:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jinjarun.errors import JinjarunError
+from jinjarun.errors import JinjarunError, nearest
 from probes.commands import Command
 from probes.commands.options import Usage, finding_options, format_options, paths_option
 from probes.commands.output import CLEAN, FINDING, UNUSABLE, complain, describe, fails, finding_format, show, write_file
@@ -23,6 +23,7 @@ def add_options(added: argparse.ArgumentParser) -> None:
     added.add_argument(
         "--ignore-file", metavar="FILE", help="findings that stay, a line each: FINGERPRINT REASON, or CODE PATH REASON"
     )
+    added.add_argument("--statistics", action="store_true", help="count the findings of each rule, and show no more")
     added.add_argument("--baseline", metavar="FILE", help="leave out the findings that this file holds")
     added.add_argument("--write-baseline", metavar="FILE", help="write today's findings there; exit code 0")
     format_options(added)
@@ -34,8 +35,8 @@ def run(args: argparse.Namespace) -> int:
     from probes.linter.places import find_targets
     from probes.linter.targets import Options, lint_all
     from probes.reporters.rows import error_row, lint_row
-    from probes.reporters.text import lint_text
-    from probes.rules import selected
+    from probes.reporters.text import lint_text, statistics_text
+    from probes.rules import rules, selected
 
     made = finding_format(args)
     options = Options(
@@ -49,7 +50,8 @@ def run(args: argparse.Namespace) -> int:
     )
     _, unknown = selected(options.select, options.ignore)
     if unknown:
-        raise Usage(f"no rule is called {', '.join(unknown)}; all are listed by: jinjarun rules")
+        near = nearest(unknown[0], [word for rule in rules().values() for word in (rule.code, rule.name)])
+        raise Usage(f"no rule is called {', '.join(unknown)}{near}; all are listed by: jinjarun rules")
     exemptions = linting.read_exemptions(read_text(args.ignore_file), args.ignore_file) if args.ignore_file else []
     known = read_text(args.baseline) if args.baseline else None
     results, unusable = [], []
@@ -66,7 +68,13 @@ def run(args: argparse.Namespace) -> int:
     if args.write_baseline:
         write_file(args.write_baseline, linting.baseline(results))
     rows = [*unusable, *map(lint_row, results)]
-    show(args, made, lambda: lint_text(results), lambda: [result.to_dict() for result in results], rows)
+    show(
+        args,
+        made,
+        lambda: (statistics_text if args.statistics else lint_text)(results),
+        lambda: [result.to_dict() for result in results],
+        rows,
+    )
     if unusable:
         return UNUSABLE
     failing = any(fails(result.findings, args.fail_on) for result in results)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from jinjarun.sources import Source
     from probes.rendering.paths import Setting
 
-
+TOKENIZER = "transformers tokenizer"
 NO_JINJA = "--no-jinja runs no templates: name a format of llama.cpp with --chat-template NAME"
 
 
@@ -38,6 +38,9 @@ def served_setting(args: argparse.Namespace, reads_as: str) -> tuple[Source, Set
     from probes.rendering.paths import Setting
 
     source = template_source(args, reads_as)
+    if reads_as == "transformers" and source.readings and not source.readings.get(TOKENIZER) and source.candidates:
+        message = "warning: the tokenizer of transformers finds no template here, only its processor does"
+        complain(f"{message}; write chat_template.jinja", CLEAN)
     default_kwargs = json_object("--chat-template-kwargs", args.chat_template_kwargs)
     given = given_template(args)
     name = None

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import re
 from dataclasses import fields
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from jinjarun.errors import InputError, quote
+from jinjarun.errors import InputError, nearest, quote
 from jinjarun.limits import Limits
 from probes.reporters.escaping import terminal
 
@@ -31,6 +32,12 @@ llama-server (http://localhost:8080), or - for standard input.
 """
 
 
+_INVALID = re.compile(r"invalid choice: ['\"](.*)['\"] \(choose from (.*)\)", re.DOTALL)
+_CHOICES_SHOWN = 16
+_WORD = re.compile(r"[\w.:-]+")
+"""What argparse says of a word that is no choice, and the choices."""
+
+
 class Usage(Exception):
     """Arguments that do not fit together."""
 
@@ -42,6 +49,12 @@ class Parser(argparse.ArgumentParser):
         super().__init__(formatter_class=Layout, allow_abbrev=False, **options)
 
     def error(self, message: str) -> NoReturn:
+        if unknown := _INVALID.search(message):
+            choices = _WORD.findall(unknown[2])
+            if len(choices) > _CHOICES_SHOWN:
+                shown = ", ".join(choices[:_CHOICES_SHOWN])
+                message = message.replace(unknown[2], f"{shown} and {len(choices) - _CHOICES_SHOWN} more")
+            message += nearest(unknown[1], choices)
         self.exit(UNUSABLE, terminal([f"{self.prog}: {message}", f"try: {self.prog} --help"]))
 
 

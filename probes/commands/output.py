@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from jinjarun.errors import JinjarunError, TemplateSyntaxError
 from probes.commands.options import SEVERITIES, Usage
+from probes.reporters.document import Document
 from probes.reporters.escaping import json_text, line, terminal, visible
 
 if TYPE_CHECKING:
@@ -81,13 +82,19 @@ def show(
     if made.findings:
         made.write(rows, out, args.command)
     else:
-        out.write(encoded(text() if made.name == "text" else as_json(data())))
+        out.write(encoded(_as_asked(args, made, text, data)))
     if args.out is None:
         write_bytes(out.getvalue())
     else:
         with whole_file(args.out) as file:
             file.write(out.getvalue())
         complain(f"{args.out}: {counted(rows)}", CLEAN)
+
+
+def _as_asked(args: argparse.Namespace, made: Format, text: Callable[[], str], data: Callable[[], Any]) -> str:
+    if made.name != "text":
+        return as_json(data())
+    return str(text()) if args.out is not None else shown_text(text())
 
 
 def counted(rows: list[Row]) -> str:
@@ -99,16 +106,34 @@ def counted(rows: list[Row]) -> str:
 
 
 def print_json(value: Any) -> None:
-    write(as_json(value))
+    text = as_json(value)
+    if on_screen():
+        from probes.reporters.screen import painted_json, width_of
+
+        text = painted_json(text, width_of(sys.stdout))
+    write_bytes(encoded(text))
 
 
 def as_json(value: Any) -> str:
     return json_text(value, indent=2) + "\n"
 
 
+def on_screen() -> bool:
+    """Whether standard output is a terminal, or is to be written to as if it were one."""
+    return bool(os.environ.get("FORCE_COLOR")) or sys.stdout.isatty()
+
+
 def write(text: str) -> None:
-    """To standard output."""
-    write_bytes(encoded(text))
+    """To standard output; a document with colours, and as wide as the terminal, where there is one."""
+    write_bytes(encoded(shown_text(text)))
+
+
+def shown_text(text: str) -> str:
+    if not (isinstance(text, Document) and on_screen()):
+        return text
+    from probes.reporters.screen import painted, width_of
+
+    return painted(text.lines, width_of(sys.stdout))
 
 
 def encoded(text: str) -> bytes:

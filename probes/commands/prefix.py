@@ -56,4 +56,9 @@ COMMAND = Command(
     run,
     add_options,
     work=("probes.commands.inputs", "probes.chapters.prefix", "probes.reporters.text"),
+    codes="""\
+Exit codes: 0 where a tool loop keeps its prompt; 1 where it is rewritten, with
+--fail-on warning where any law is broken; 2 for wrong usage or unreadable
+input.
+""",
 )

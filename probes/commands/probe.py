@@ -16,6 +16,7 @@ def add_options(added: argparse.ArgumentParser) -> None:
     clock_option(added)
     tokenizer_option(added)
     finding_options(added)
+    added.add_argument("--all", action="store_true", help="print every chapter, not a page")
     paths_option(added)
 
 
@@ -23,11 +24,13 @@ def run(args: argparse.Namespace) -> int:
     from probes.commands.inputs import limits, template_source, upstream
     from probes.prober import probe
     from probes.rendering.counting import counter
+    from probes.reporters.overview import overview_text
     from probes.reporters.text import report_text
 
     source = template_source(args, "transformers", vocabulary=True)
+    text = source.template(args.variant)
     report = probe(
-        source.template(args.variant),
+        text,
         name=source.name,
         tokens=source.tokens,
         limits=limits(args),
@@ -42,7 +45,10 @@ def run(args: argparse.Namespace) -> int:
         from probes.serve.check import check_server
 
         report = report.model_copy(update={"server": check_server(RunningServer(source.path), now=args.now)})
-    print_json(report.model_dump(mode="json")) if args.json else write(report_text(report))
+    if args.json:
+        print_json(report.model_dump(mode="json"))
+    else:
+        write((report_text if args.all else overview_text)(report, text, args.template))
     differs = report.server is not None and not report.server.equal
     return FINDING if differs or report.status != "complete" or fails(report.findings, args.fail_on) else CLEAN
 

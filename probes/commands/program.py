@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from jinjarun.errors import InputError, JinjarunError, SourceError, quote
-from probes.commands import COMMANDS, command_named
+from probes.commands import ALIASES, COMMANDS, command_named
 from probes.commands.options import DIALECTS, TEMPLATE_HELP, Parser, Usage, bound_options, limit_option
 from probes.commands.output import CLEAN, CLOSED_PIPE, FINDING, INTERRUPTED, UNUSABLE, complain, describe, write
 
@@ -52,6 +52,7 @@ def main(argv: Sequence[str], *, before_run: Callable[[argparse.Namespace], None
 def run(argv: Sequence[str], before_run: Callable[[argparse.Namespace], None] | None) -> int:
     """The command's exit code, once all that it printed (help too) is written."""
     try:
+        argv = _with_names(argv)
         args = parser(argv).parse_args(argv)
         if args.prepare is not None:
             args.prepare(args)
@@ -61,6 +62,12 @@ def run(argv: Sequence[str], before_run: Callable[[argparse.Namespace], None] | 
     finally:
         sys.stdout.flush()
     return code
+
+
+def _with_names(argv: Sequence[str]) -> list[str]:
+    """The same with the usual name of a command that has another one."""
+    at = next((number for number, word in enumerate(argv) if not word.startswith("-")), None)
+    return [ALIASES.get(word, word) if number == at else word for number, word in enumerate(argv)]
 
 
 def drop_output() -> None:
@@ -106,7 +113,7 @@ def parser(argv: Sequence[str] | None = None) -> argparse.ArgumentParser:
     for name in COMMANDS:
         command = command_named(name)
         description = f"{command.what[0].upper()}{command.what[1:]}."
-        epilog = None if command.templates == 0 else TEMPLATE_HELP
+        epilog = "\n".join(part for part in ("" if command.templates == 0 else TEMPLATE_HELP, command.codes) if part)
         added = commands.add_parser(name, help=command.what, description=description, epilog=epilog)
         if name != called:
             continue

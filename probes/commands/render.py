@@ -72,7 +72,9 @@ def run(args: argparse.Namespace) -> int:
 
 def run_as(args: argparse.Namespace) -> int:
     """The prompt of a whole request path; what it changed goes to stderr, so that the prompt stays exact."""
+    from jinjarun.errors import JinjarunError
     from probes.commands.inputs import limits, read_json, read_once, request
+    from probes.rendering.accounting import accounts, fault
     from probes.rendering.counting import counter
     from probes.rendering.paths import answer_on_path
     from probes.rendering.renders import ENGINES
@@ -101,7 +103,16 @@ def run_as(args: argparse.Namespace) -> int:
         setting = dataclasses.replace(setting, flags=flags)
     if source.kind == "server" and args.engine == "llama-server" and not serving_flags(args):
         return run_there(args, source, body)
-    answer = answer_on_path(ENGINES[args.engine], setting, body, spans=args.spans or args.json)
+    path = ENGINES[args.engine]
+    offered = isinstance(body, dict) and body.get("tools") and "tool_use" in setting.templates
+    chosen = setting.templates.get("tool_use" if offered else "default", "")
+    told = [f"  {row.path:{32}} {row.what}" for row in accounts(args.engine, chosen, body)]
+    try:
+        answer = answer_on_path(path, setting, body, spans=args.spans or args.json)
+    except JinjarunError as error:
+        at_fault = fault(chosen, lambda tried: answer_on_path(path, setting, tried), body, error)
+        tell([*(["the request:", *told] if args.explain else []), *([at_fault] if at_fault is not None else [])])
+        raise
     if args.json:
         print_json(answer.to_dict())
     elif args.spans:
@@ -111,9 +122,11 @@ def run_as(args: argparse.Namespace) -> int:
     if not args.json:
         sys.stdout.flush()
         if args.explain:
-            tell(explanation(answer))
+            tell([*explanation(answer), "the request:", *told])
         if answer.assistant_spans is not None:
-            tell([mask_line(answer.text, answer.assistant_spans, lengths)])
+            tell([mask_line(chosen, answer.text, answer.assistant_spans, lengths)])
+        if setting.format is not None:
+            tell(_strange_markers(setting.format, answer.text, source.templates.get("default", "")))
     return CLEAN
 
 
@@ -142,20 +155,45 @@ def run_there(args: argparse.Namespace, source: Source, body: Any) -> int:
     return CLEAN if prompt.text is not None and check.equal else FINDING
 
 
-def mask_line(text: str, places: Sequence[tuple[int, int]], lengths: Counter) -> str:
+def _strange_markers(name: str, text: str, source: str) -> list[str]:
+    """A warning where a format of llama.cpp writes markers of which the model's own template knows none."""
+    from probes.chapters.endings import markers_in
+
+    strange = list(dict.fromkeys(marker.text for marker in markers_in(text) if marker.text not in source))
+    if not source or not strange:
+        return []
+    return [f"warning: the format {name} writes {', '.join(strange)}, which the model's own template does not know"]
+
+
+def mask_line(source: str, text: str, places: Sequence[tuple[int, int]], lengths: Counter) -> str:
     """How much of a prompt training would count as the assistant's."""
+    from probes.chapters.observed.endings import GENERATION_TAG
+
+    if GENERATION_TAG.search(source) is None:
+        return "the template has no {% generation %} block, so every mask is zero: training on it learns nothing"
     unit = lengths.unit.replace("_", " ")
     many = "1 place" if len(places) == 1 else f"{len(places)} places"
     return f"the mask covers {lengths.within(text, places):,} of {lengths.count(text):,} {unit}, in {many}"
 
 
+OF_EVERY_REQUEST = frozenset({"variables-added", "reasoning-preserved", "thinking-off-by-default", "chatml-assumed"})
+"""Reworks that are made of every request alike: not a change of this one."""
+
+
 def explanation(answer: PathAnswer) -> list[str]:
-    """A line for each place that the path changed, and why."""
-    rows = [f"  {row['path']:{32}} {row['name']}: {row['why']}" for row in answer.reworks]
+    """A line for each place that the path changed, and why; then what every request of this template gets."""
+    usual = [row for row in answer.reworks if row["name"] in OF_EVERY_REQUEST]
+    rows = [_row(row) for row in answer.reworks if row not in usual] or ["  nothing was changed"]
+    if usual:
+        rows += ["with every request:", *map(_row, usual)]
     known = "" if answer.family is None else f", known to it as {answer.family}"
     form = "" if answer.content_format is None else f", content as {answer.content_format}"
     head = f"{answer.path} {answer.version}, template {answer.template}{known}{form}:"
-    return [head, *(rows or ["  nothing was changed"])]
+    return [head, *rows]
+
+
+def _row(row: dict[str, str]) -> str:
+    return f"  {row['path']:{32}} {row['name']}: {row['why']}"
 
 
 def rendered_json(answer: Rendered, dialect: str) -> dict[str, Any]:

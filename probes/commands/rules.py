@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
+from jinjarun.errors import nearest
 from probes.commands import Command
 from probes.commands.options import Usage
 from probes.commands.output import CLEAN, print_json, write
@@ -32,7 +33,8 @@ def run(args: argparse.Namespace) -> int:
         return CLEAN
     rule = next((one for one in known.values() if args.code in {one.code, one.code.lower(), one.name}), None)
     if rule is None:
-        raise Usage(f"no rule is called {args.code}; all are listed by: jinjarun rules")
+        names = [word for one in known.values() for word in (one.code, one.name)]
+        raise Usage(f"no rule is called {args.code}{nearest(args.code, names)}; all are listed by: jinjarun rules")
     fields = {field.name: getattr(rule, field.name) for field in dataclasses.fields(rule) if field.name != "check"}
     print_json(fields) if args.json else write(rule_text(rule))
     return CLEAN

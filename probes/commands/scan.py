@@ -14,7 +14,7 @@ from jinjarun.errors import InputError, WorkerError
 from jinjarun.limits import Limits
 from probes.commands import Command
 from probes.commands.options import limit
-from probes.commands.output import CLEAN, FINDING, INTERRUPTED, complain, describe, tell
+from probes.commands.output import CLEAN, FINDING, INTERRUPTED, UNUSABLE, complain, describe, tell
 from probes.scanner.begun import remove
 from probes.scanner.running import Lines, Progress, Stoppable, whole_file
 
@@ -130,7 +130,18 @@ def run(args: argparse.Namespace) -> int:
         from probes.reporters.figures import headline
 
         tell([f"{args.out}: {headline(tally)}"])
-    return exit_code(tally, args.fail_on)
+    return UNUSABLE if any(map(is_missing, args.path)) else exit_code(tally, args.fail_on)
+
+
+def is_missing(target: str) -> bool:
+    """Whether nothing is where the command line says, which is wrong usage, not an unreadable file."""
+    from jinjarun.sources import FAMILY, SCHEMES, STDIN
+    from jinjarun.sources.hf_cache import find_snapshot, is_repository
+    from probes.scanner.walk import CACHE
+
+    if target in (STDIN, CACHE) or target.startswith((*SCHEMES, FAMILY)) or os.path.lexists(target):
+        return False
+    return not is_repository(target) or find_snapshot(target) is None
 
 
 def exit_code(tally: Tally, fail_on: str) -> int:

@@ -47,7 +47,7 @@ class Exempt:
 @dataclass(frozen=True, slots=True)
 class LintResult:
     """The findings on one template, worst first; those that are exempt; the rules that could not be judged. `template`
-    tells which text was judged, and where it stands."""
+    tells which text was judged, and where it stands; `text` is that text."""
 
     name: str
     template: TemplateInfo
@@ -55,6 +55,7 @@ class LintResult:
     not_evaluated: list[NotEvaluated] = field(default_factory=list)
     evidence: dict[str, Evidence] = field(default_factory=dict)
     exempt: list[Exempt] = field(default_factory=list)
+    text: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON."""
@@ -113,6 +114,7 @@ def lint(
         findings=report.findings,
         not_evaluated=[missing for missing in report.not_evaluated if _concerns(missing, chosen)],
         evidence={key: piece for key, piece in report.evidence.items() if key in cited},
+        text=template,
     )
 
 

@@ -88,7 +88,7 @@ def lint_isolated(target: str, options: dict[str, Any]) -> list[dict[str, Any]]:
     """`lint_target` for a worker: JSON in and out."""
     given: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in options.items()}
     given["limits"] = Limits(**given["limits"])
-    return [result.to_dict() for result in lint_target(target, Options(**given))]
+    return [{**result.to_dict(), "text": result.text} for result in lint_target(target, Options(**given))]
 
 
 def lint_all(
@@ -133,6 +133,7 @@ def _result(future: Future[list[dict[str, Any]]]) -> list[LintResult] | Jinjarun
                 findings=[Finding.model_validate(row) for row in answer["findings"]],
                 not_evaluated=[NotEvaluated.model_validate(row) for row in answer["not_evaluated"]],
                 evidence={key: Evidence.model_validate(piece) for key, piece in answer["evidence"].items()},
+                text=answer["text"],
             )
             for answer in future.result()
         ]

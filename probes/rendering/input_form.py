@@ -246,14 +246,13 @@ class PathObserver:
     def keeping(self) -> dict[str, Any]:
         """The variables of this template that may keep the reasoning of earlier turns, set to do so."""
         found = {name: value for name, value in KEEP_REASONING.items() if name in self.names}
-        for name in self.variables:
-            if name in found:
-                continue
-            if KEEPS.search(name):
-                found[name] = True
-            elif DROPS.search(name):
-                found[name] = False
-        return found
+        return found | {name: value for name, value in self.keep_switches.items() if name not in found}
+
+    @cached_property
+    def keep_switches(self) -> dict[str, Any]:
+        """Those of them that say so by their names."""
+        named = {name: KEEPS.search(name) is not None for name in self.variables}
+        return {name: keeps for name, keeps in named.items() if keeps or DROPS.search(name)}
 
     @cached_property
     def reasoning_fields(self) -> list[str]:

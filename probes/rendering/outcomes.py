@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
-from jinjarun.errors import quote
+from jinjarun.errors import REFUSAL_LIMIT, TemplateRaised, quote
 from probes.chats.canaries import PARAMETER
 from probes.rendering.renders import EvidenceBook, Outcome
 
 if TYPE_CHECKING:
+    from jinjarun.errors import JinjarunError
     from probes.chats.messages import Chat
 
 Fate = Literal["written", "dumped", "lost", "raised", "limit"]
@@ -23,6 +24,8 @@ Style = Literal["json", "own", "repr", "escaped"]
 
 AROUND = 40
 """Code points of output that evidence shows on both sides of a canary."""
+SHORT = 120
+"""Characters of an engine's error that are quoted."""
 DUMP_REACH = 20_000
 """Code points within which the opening brace of a dump is looked for."""
 DUMP = re.compile(
@@ -125,7 +128,8 @@ def show(chat: Chat, path: str, outcome: Outcome, fate: str, canary: str = "") -
     if outcome.text is None:
         error = outcome.error
         assert error is not None
-        return Shown(chat, path, "refused" if outcome.turned_away else fate, error.message, None, error.line)
+        refused = outcome.turned_away or (fate == "raised" and isinstance(error, TemplateRaised))
+        return Shown(chat, path, "refused" if refused else fate, error.message, None, error.line)
     at = outcome.text.find(canary) if canary else -1
     if at < 0:
         return Shown(chat, path, fate, canary and f"not written: {canary}")
@@ -133,11 +137,17 @@ def show(chat: Chat, path: str, outcome: Outcome, fate: str, canary: str = "") -
     return Shown(chat, path, fate, outcome.text[start:end], (at, at + len(canary)))
 
 
+def said(error: JinjarunError) -> str:
+    """What an error says, short. A refusal of the template is kept whole: its remedy may stand at its end."""
+    return quote(error.message, REFUSAL_LIMIT if isinstance(error, TemplateRaised) else SHORT)
+
+
 def complaint(outcome: Outcome) -> str:
-    """A failure in a few words, for a reason."""
+    """A failure in a few words, for a reason: what the template itself refuses is no failure of it."""
     error = outcome.error
     assert error is not None
     if outcome.turned_away:
-        return f"fails: the server refuses it: {error.details.get('why') or quote(error.message[:120])}"
+        return f"refused by the server: {error.details.get('why') or quote(error.message[:120])}"
     line = "" if error.line is None else f" (line {error.line})"
-    return f"fails: {quote(error.message[:120])}{line}"
+    what = "refused" if isinstance(error, TemplateRaised) else "fails"
+    return f"{what}: {said(error)}{line}"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from jinjarun.errors import JinjarunError, LimitExceeded, quote
+from jinjarun.errors import REFUSAL_LIMIT, JinjarunError, LimitExceeded, quote
 from jinjarun.limits import Allowance, Limits
 from jinjarun.runtime.generation_prompt import ADD_GENERATION_PROMPT
 from jinjarun.serving.cache import cached_caps, cached_template
@@ -418,7 +418,7 @@ class EvidenceBook:
             engine=engine,
             path=way,
             outcome=outcome,
-            excerpt=quote(excerpt)[: EXCERPT + 40],
+            excerpt=quote(excerpt, REFUSAL_LIMIT) if outcome == "refused" else quote(excerpt)[: EXCERPT + 40],
             span=span,
             line=line,
             repeat=command,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 WIDTH = 79
 
-_SPACES = "\t\n\x0b\x0c\r"
+SPACES = "\t\n\x0b\x0c\r"
 """What `textwrap` makes spaces of."""
 
 _LOG_COMMAND = re.compile(r"##(?=\w*\[)")
@@ -63,7 +63,7 @@ def wrapped(text: str, indent: str, first: str | None = None, *, hyphens: bool =
     """A text as lines for a terminal of 80 columns, the first one behind `first` (default: `indent`). Its own line
     breaks and tabs are spaces; with `hyphens` a line may end after one."""
     return textwrap.wrap(
-        visible(text, keep=_SPACES),
+        visible(text, keep=SPACES),
         WIDTH,
         initial_indent=indent if first is None else first,
         subsequent_indent=indent,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from probes.chapters.stop import has_data
 from probes.report import Finding, NotEvaluated
-from probes.rules.base import CODE, Rule, finding, severity_of
+from probes.rules.base import CODE, HARM, Rule, finding, severity_of
 from probes.rules.view import Facts, Hit
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def selected(
 def run_rules(
     facts: Facts, sha256: str, chosen: dict[str, Rule] | None = None
 ) -> tuple[list[Finding], list[NotEvaluated]]:
-    """The findings, worst first, one for each cause; and the rules that could not be judged, with the reason."""
+    """The findings, by severity and harm, one a cause; and the rules that could not be judged, with the reason."""
     hits: list[tuple[Rule, Hit]] = []
     missing: list[NotEvaluated] = []
     for rule in (rules() if chosen is None else chosen).values():
@@ -64,7 +64,7 @@ def run_rules(
             hits += [(rule, hit) for hit in rule.check(facts)]
         else:
             missing.append(why)
-    hits.sort(key=lambda pair: (_ORDER[severity_of(*pair)], pair[0].code, pair[1].line or 0))
+    hits.sort(key=lambda pair: (_ORDER[severity_of(*pair)], HARM.index(pair[0].code), pair[1].line or 0))
     findings: list[Finding] = []
     led: set[str] = set()
     for rule, hit in hits:

@@ -52,13 +52,47 @@ class Rule:
         return NEEDS[self.code[2]]
 
 
-_WEAKER: dict[Severity, Severity] = {"error": "warning", "warning": "info", "info": "info"}
+HARM = (
+    # nothing works, or somebody else's text runs
+    *("SY001", "SY002", "SY003", "PT102", "SC101", "SC105", "PK303"),
+    # generation never stops, or begins outside of a turn
+    *("ST103", "ST201", "ST204", "TL108", "TR101", "RL109"),
+    # an ordinary request fails
+    *("TL102", "CT102", "CT104", "TL111", "TL117"),
+    # text is lost
+    *(
+        "RL101",
+        "TL115",
+        "CT107",
+        "CT108",
+        "TL116",
+        "TL106",
+        "TL107",
+        "RS102",
+        "TL114",
+        "RS103",
+        "TL101",
+        "TL113",
+        "RL103",
+        "RS101",
+    ),
+    # text is another
+    *("CT101", "CT106", "TL104", "TL105", "TL112", "SY004", "SY005", "RS105", "SC102", "SC103", "SY006", "SY008"),
+    # tokens are others
+    *("ST101", "ST202", "ST203", "ST102", "TR102", "TR103", "TR104"),
+    # time is lost
+    *("PS102", "PS101", "RL107", "PS103", "PS104", "PS105"),
+    # places or engines do not agree
+    *("PT101", "PK301", "PK302"),
+    # facts
+    *("TL109", "RL108", "SY007", "RL106", "RS104", "SC104"),
+)
+"""Every rule by the harm of what it finds, the worst first: so findings of one severity are sorted."""
 
 
 def severity_of(rule: Rule, hit: Hit) -> Severity:
-    """The rule's or the hit's own, a step lower where a request path repairs it."""
-    severity = hit.severity or rule.severity
-    return _WEAKER[severity] if hit.not_on else severity
+    """The hit's own, else the rule's."""
+    return hit.severity or rule.severity
 
 
 def finding(rule: Rule, hit: Hit, sha256: str, group: str, also: list[str]) -> Finding:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from probes.chats import canaries
 from probes.rendering.outcomes import prints_nothing_as_text
 from probes.rules.base import Rule
-from probes.rules.view import Hit, fates
+from probes.rules.view import Hit
 
 if TYPE_CHECKING:
     from probes.chats.canaries import Form
@@ -77,11 +77,14 @@ def with_values(form: Form) -> Chat:
 def _arguments(view: TemplateView) -> list[Hit]:
     asked = [one for one in view.ask_calls(with_values, canaries.VALUE) if one.outcome.ok]
     asked = [one for one in asked if not PYTHON_CALL.search(_call(one))]
-    objects = [one for one in asked if re.search(r"'(?:pond_48214|newt_48215|gate_48211)'", _call(one))]
+    printed = [one for one in asked if re.search(r"'(?:pond_48214|newt_48215|gate_48211)'", _call(one))]
+    lost = [one for one in asked if one.fate == "written" and "newt_48215" not in one.text]
+    objects = [one for one in asked if one in printed or one in lost]
     hits = []
     if objects:
         good = [one for one in asked if one not in objects]
-        message = "arguments that are objects or lists are printed as Python writes them"
+        became = [how for how, found in (("printed as Python writes them", printed), ("left out", lost)) if found]
+        message = f"arguments that are objects or lists are {', or '.join(became)}"
         hits.append(view.hit(message, objects, good, severity="error", cause="arguments of calls"))
     words = [one for one in asked if one not in objects and re.search(r"\b(?:True|None)\b", _call(one))]
     if words and not objects:
@@ -103,7 +106,7 @@ def _call(asked: Asked) -> str:
 def _schemas(view: TemplateView) -> list[Hit]:
     asked = view.ask(canaries.tools_without_system, canaries.TOOL)
     bad = [one for one in asked if re.search(rf"'{canaries.PARAMETER}'\s*:\s*\{{", one.text)]
-    good = [one for one in fates(asked, "written") if one not in bad]
+    good = [one for one in asked if one.fate == "written" and one not in bad]
     message = "tool schemas are printed as Python writes them"
     return [view.hit(message, bad, good, severity="error", cause="tool schemas")] if bad else []
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jinjarun.errors import quote
 from probes.chats import canaries
 from probes.rules.base import Rule
 from probes.rules.view import Hit, fates
@@ -38,7 +37,7 @@ def check(facts: Facts) -> list[Hit]:
     paths = {one.path for one in failed}
     good = [one for one in fates(null, "written") if one.path not in paths]
     what = "null" if failed[0] in null else "missing"
-    message = f"a message with calls whose content is {what} fails: {quote(failed[0].error)[:120]}"
+    message = f"a message with calls whose content is {what} fails: {failed[0].error}"
     return [view.hit(message, failed, good, severity="error", cause="null content beside calls")]
 
 

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jinjarun.errors import quote
 from probes.chats import canaries
 from probes.rules.base import Rule
 from probes.rules.view import Hit, fates
@@ -45,7 +44,7 @@ def check(facts: Facts) -> list[Hit]:
 
 
 def _what(asked: Asked) -> str:
-    return FATES.get(asked.fate) or f"fail: {quote(asked.error)[:120]}"
+    return FATES.get(asked.fate) or f"fail: {asked.error}"
 
 
 RULE = Rule(

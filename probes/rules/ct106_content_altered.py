@@ -76,7 +76,7 @@ def check(facts: Facts) -> list[Hit]:
     if quoted:
         good = [one for one in asked if ODD in one.text]
         message = "a tool's result that is a string is put into quotes, as JSON"
-        hits.append(view.hit(message, quoted, good, severity="warning", cause="quoted results"))
+        hits.append(view.hit(message, quoted, good, severity="error", cause="quoted results"))
     altered = [one for one in asked if ODD not in one.text and QUOTED not in one.text]
     if altered:
         good = [one for one in asked if one not in altered]

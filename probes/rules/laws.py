@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+import re
+from typing import TYPE_CHECKING, Any
 
 from probes.rendering.input_form import judged_path
+from probes.rules.rl101_system_message_lost import CAUSE as SYSTEM_LOST
+from probes.rules.rl101_system_message_lost import lost_in_loop
 from probes.rules.view import Hit
 
 if TYPE_CHECKING:
@@ -44,8 +48,28 @@ def cause_of(law: Law) -> str:
     return f"prefix: {law.cause}"
 
 
+def said(variables: Mapping[str, Any]) -> str:
+    """Variables as a request has them."""
+    return f"chat_template_kwargs {json.dumps(dict(variables))}"
+
+
 def why(law: Law) -> str:
     return CAUSES.get(law.cause or "", law.cause or "for an unknown reason")
+
+
+BY_DESIGN = frozenset({"reasoning_dropped", "inline_reasoning"})
+THOUGHTS = re.compile(r"think|thought|reason|analysis", re.IGNORECASE)
+
+
+def graded(facts: Facts, law: Law, severity: Severity) -> Severity:
+    """What is left of the severity: an answer that is not replayed because earlier reasoning is left out, or because
+    the generation prompt opens or closes reasoning, only states how models that reason are meant to work."""
+    if law.law == "as-generated":
+        prompt = facts.view.shape.generation_prompt
+        opens = law.cause == "generation_prompt_differs" and prompt is not None and THOUGHTS.search(prompt.text)
+        if law.cause in BY_DESIGN or opens:
+            return "info"
+    return SMALL.get(law.cause or "", severity)
 
 
 def broken_laws(facts: Facts, laws: Mapping[str, str], severity: Severity) -> list[Hit]:
@@ -57,14 +81,17 @@ def broken_laws(facts: Facts, laws: Mapping[str, str], severity: Severity) -> li
         if law is None or any(hit.cause == cause_of(law) for hit in hits):
             continue
         measure = f"of {law.of} {law.unit.replace('_', ' ')} {law.shared} stay"
+        lost = name == "within-tool-loop" and bool(lost_in_loop(facts.view))
+        cause = "the system text is lost" if lost else why(law)
         hits.append(
             Hit(
-                message=f"{added} changes the prompt before it: {why(law)}; {measure}",
+                message=f"{added} changes the prompt before it: {cause}; {measure}",
                 engines=[path],
                 line=law.line,
                 evidence=law.evidence,
-                severity=SMALL.get(law.cause or "", severity),
-                cause=cause_of(law),
+                severity=graded(facts, law, severity),
+                suggestion=None if law.remedy is None else f"set {said(law.remedy)}, which keeps it",
+                cause=SYSTEM_LOST if lost else cause_of(law),
             )
         )
     return hits

@@ -15,18 +15,25 @@ References: `base_model` in the model cards of the Hugging Face Hub.
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING
 
+from jinjarun.errors import quote
+from jinjarun.sequences import common_prefix
 from probes.chats.named import CHATS
+from probes.rendering.outcomes import said
 from probes.rendering.renders import LLAMA_RAW, LLAMA_SERVER, RAW, Renders
 from probes.rules.base import Rule
 from probes.rules.view import Hit
 
 if TYPE_CHECKING:
+    from probes.chats.messages import Chat
     from probes.rules.view import Facts
 
 NAMED = 5
+CONTEXT = 25
+"""Characters on both sides of a difference that are quoted."""
 SAYS_SO = re.compile(r"\{#.*?\b(?:chang|fix|modif|patch|differ|edit|adapt)\w*.*?#\}", re.DOTALL | re.IGNORECASE)
 
 
@@ -46,15 +53,41 @@ def check(facts: Facts) -> list[Hit]:
     if not differing:
         return []
     named = ", ".join(differing[:NAMED]) + (" and others" if len(differing) > NAMED else "")
-    said = "a comment in the file speaks of changes" if SAYS_SO.search(facts.source) else "the file does not say so"
-    chat = CHATS[differing[0]]()
+    comment = "a comment in the file speaks of changes" if SAYS_SO.search(facts.source) else "the file does not say so"
+    smallest = min(differing, key=lambda name: len(json.dumps(CHATS[name]())))
+    chat = CHATS[smallest]()
+    first, excerpt, line = _first(ours, theirs, path, chat)
     return [
         Hit(
-            message=f"{len(differing)} of {len(CHATS)} conversations differ from upstream ({named}); {said}",
+            message=(
+                f"{len(differing)} of {len(CHATS)} conversations differ from upstream ({named}); {comment}; "
+                f"the smallest is {smallest}: {first}"
+            ),
             engines=[path, LLAMA_SERVER] if path == LLAMA_RAW else [path],
-            evidence=[facts.book.cite(chat, path, "differs", excerpt=(ours.render(path, chat).text or "")[:80])],
+            line=line,
+            evidence=[facts.book.cite(chat, path, "differs", excerpt=excerpt, line=line)],
         )
     ]
+
+
+def _first(ours: Renders, theirs: Renders, path: str, chat: Chat) -> tuple[str, str, int | None]:
+    """The first difference in words, the text around it, and the line of our template that wrote it."""
+    left, right = ours.render(path, chat), theirs.render(path, chat)
+    if left.text is None or right.text is None:
+        failed, which = (left, "this one") if left.text is None else (right, "upstream")
+        assert failed.error is not None
+        return f"{which} fails: {said(failed.error)}", failed.error.message, failed.error.line
+    at = common_prefix(left.text, right.text)
+    here, there = (text[max(0, at - CONTEXT) : at + CONTEXT] for text in (left.text, right.text))
+    blank = left.text.split() == right.text.split()
+    line = None
+    for span in ours.spans(path, chat).spans:
+        if found := re.fullmatch(r"line (\d+)", span.origin):
+            line = int(found[1])
+        if span.end > at and line is not None:
+            break
+    kind = "white space only, " if blank else ""
+    return f"{kind}{quote(here)!r} here, {quote(there)!r} upstream", here, line
 
 
 RULE = Rule(

@@ -14,14 +14,17 @@ References: transformers 5.24, `_from_pretrained` and `get_processor_dict`; gguf
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
+from jinjarun.sources.precedence import CONVERTER, FILES, PROCESSOR, TOKENIZER
 from jinjarun.sources.source import DEFAULT
 from probes.rendering.renders import APPLY, LLAMA_SERVER
 from probes.rules.base import Rule
 from probes.rules.view import Hit
 
 if TYPE_CHECKING:
+    from jinjarun.sources import Source
     from probes.rules.view import Facts
 
 
@@ -36,12 +39,24 @@ def check(facts: Facts) -> list[Hit]:
             read.setdefault(found.text, []).append(reader)
             place = found.path.rpartition("/")[2]
             places.setdefault(found.text, f"{place} ({found.key})" if found.key else place)
-    if len(read) < 2:
+    without = [reader for reader in _readers(facts.files) if DEFAULT not in facts.files.readings.get(reader, {})]
+    if not read or (len(read) < 2 and not without):
         return []
-    said = "; ".join(f"{' and '.join(readers)}: {places[text]}" for text, readers in read.items())
+    told = [f"{' and '.join(readers)}: {places[text]}" for text, readers in read.items()]
+    said = "; ".join([*([f"{' and '.join(without)}: none"] if without else []), *told])
     return [
         Hit(message=f"the readers take different templates: {said}", engines=[APPLY, LLAMA_SERVER], cause="sources")
     ]
+
+
+def _readers(files: Source) -> list[str]:
+    """The readers that are used with this folder: a processor only where the model has one."""
+    if not os.path.isdir(files.path):
+        return []
+    there = set(os.listdir(files.path))
+    readers = [TOKENIZER.name]
+    readers += [PROCESSOR.name] if there & {"processor_config.json", "preprocessor_config.json"} else []
+    return [*readers, CONVERTER.name] if FILES["tokenizer_config"] in there else readers
 
 
 RULE = Rule(

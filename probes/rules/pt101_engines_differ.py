@@ -17,12 +17,14 @@ References: Jinja2 3.1.6 in transformers' sandbox; common/jinja of llama.cpp.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from jinjarun.errors import quote
 from jinjarun.sequences import common_prefix
 from probes.chats import canaries
 from probes.chats.named import CHATS
+from probes.rendering.outcomes import said
 from probes.rendering.renders import APPLY, LLAMA_RAW, LLAMA_SERVER, RAW
 from probes.rules.base import Rule
 from probes.rules.view import Hit, fates
@@ -50,7 +52,7 @@ def check(facts: Facts) -> list[Hit]:
     if renders.loads(RAW) is not None or renders.loads(LLAMA_RAW) is not None:
         return []
     skipped = _unsupported(facts)
-    hits: dict[str, list[Hit]] = {}
+    hits: dict[str, list[tuple[str, Hit]]] = {}
     for name, build in CHATS.items():
         if name in skipped:
             continue
@@ -58,7 +60,7 @@ def check(facts: Facts) -> list[Hit]:
         if ours.limited or theirs.limited or (ours.ok == theirs.ok and ours.text == theirs.text):
             continue
         hit = _hit(facts, name, build(), ours, theirs)
-        hits.setdefault(hit.cause or "", []).append(hit)
+        hits.setdefault(hit.cause or "", []).append((name, hit))
     return [_joined(same) for same in hits.values()]
 
 
@@ -85,7 +87,7 @@ def _hit(facts: Facts, name: str, chat: Chat, ours: Outcome, theirs: Outcome) ->
         assert failed.error is not None
         engine, path = ("transformers", RAW) if ours.text is None else ("llama.cpp", LLAMA_RAW)
         other = "llama.cpp" if ours.text is None else "transformers"
-        message = f"{other} renders, {engine} fails: {quote(failed.error.message)[:100]}"
+        message = f"{other} renders, {engine} fails: {said(failed.error)}"
         line = failed.error.line
         cite = facts.book.cite(chat, path, "raised", excerpt=failed.error.message, line=line)
     served = facts.renders.render(APPLY, chat), facts.renders.render(LLAMA_SERVER, chat)
@@ -96,8 +98,8 @@ def _hit(facts: Facts, name: str, chat: Chat, ours: Outcome, theirs: Outcome) ->
         not_on=[APPLY, LLAMA_SERVER] if alike else [],
         line=line,
         evidence=[cite],
-        severity="warning",
-        cause=CAUSES.get(name) or f"engines differ in line {line}",
+        severity="info" if alike else "warning",
+        cause=f"engines differ in line {line}",
     )
 
 
@@ -112,20 +114,20 @@ def _line(facts: Facts, chat: Chat, at: int) -> int | None:
     return line
 
 
-def _joined(same: list[Hit]) -> Hit:
-    """One hit for what has one cause: the gravest, which counts the others."""
-    first = min(same, key=lambda hit: bool(hit.not_on))
-    if len(same) == 1:
-        return first
-    more = len(same) - 1
-    return Hit(
-        message=f"{first.message[:-1]} and {more} more)",
-        engines=first.engines,
-        not_on=first.not_on,
-        line=first.line,
-        evidence=[key for hit in same[:3] for key in hit.evidence],
-        severity="warning",
-        cause=first.cause,
+def _joined(same: list[tuple[str, Hit]]) -> Hit:
+    """One hit for what has one cause: the gravest, which counts the others. Where all its conversations ask what
+    another rule asks, the cause is that rule's, which grades it."""
+    hits = [hit for _, hit in same]
+    first = min(hits, key=lambda hit: bool(hit.not_on))
+    causes = {CAUSES.get(name) for name, _ in same}
+    cause = next(iter(causes)) if len(causes) == 1 else None
+    more = f" and {len(same) - 1} more)" if len(same) > 1 else ")"
+    return replace(
+        first,
+        severity="info" if cause else first.severity,
+        message=f"{first.message[:-1]}{more}",
+        evidence=[key for hit in hits[:3] for key in hit.evidence],
+        cause=cause or first.cause,
     )
 
 

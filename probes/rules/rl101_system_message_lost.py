@@ -27,30 +27,49 @@ if TYPE_CHECKING:
 
     from probes.chats.canaries import Form
     from probes.chats.messages import Chat
-    from probes.rules.view import Facts
+    from probes.rules.view import Asked, Facts, TemplateView
 
-QUESTIONS: tuple[tuple[str, Callable[[Form], Chat], str], ...] = (
-    ("a system message", canaries.system_user, canaries.SYSTEM),
-    ("a second system message", canaries.second_system, canaries.SECOND_SYSTEM),
-    ("a system message after the first answer", canaries.late_system, canaries.LATE_SYSTEM),
+FIRST, SECOND, LATE = canaries.SYSTEM, canaries.SECOND_SYSTEM, canaries.LATE_SYSTEM
+NAMES = {FIRST: "the first system message", SECOND: "a second system message", LATE: "a system message in the middle"}
+BUILDS: tuple[tuple[Callable[[Form], Chat], tuple[str, ...]], ...] = (
+    (canaries.system_user, (FIRST,)),
+    (canaries.second_system, (FIRST, SECOND)),
+    (canaries.late_system, (LATE,)),
+    (canaries.two_systems, (FIRST, LATE)),
 )
+"""Conversations, and the texts of the system that must stand in their prompts."""
+CAUSE = "system text lost"
 
 
 def check(facts: Facts) -> list[Hit]:
     view = facts.view
-    for what, build, canary in QUESTIONS:
-        asked = view.ask(build, canary)
+    for build, texts in () if _all_written(view) else BUILDS:
+        asked = view.ask(build, *texts)
         if lost := fates(asked, "lost"):
-            message = f"{what} leaves no trace and no error"
+            names = [NAMES[text] for text in texts if text not in lost[0].text]
+            message = f"{' and '.join(names)} leave{'s' if len(names) == 1 else ''} no trace and no error"
             good = fates(asked, "written")
-            return [view.hit(message, lost, good, severity="error", cause="system text lost")]
-    alone = {one.path for one in fates(view.ask(canaries.system_user, canaries.SYSTEM), "written")}
-    beside = [one for one in view.ask(canaries.tools_offered, canaries.SYSTEM) if one.path in alone]
+            return [view.hit(message, lost, good, severity="error", cause=CAUSE)]
+    alone = {one.path for one in fates(view.ask(canaries.system_user, FIRST), "written")}
+    beside = [one for one in view.ask(canaries.tools_offered, FIRST) if one.path in alone]
     if lost := [one for one in fates(beside, "lost") if canaries.TOOL in one.text]:
         good = fates(beside, "written")
         message = "a system message is written, but not where tools are offered too"
-        return [view.hit(message, lost, good, severity="error", cause="system text lost")]
+        return [view.hit(message, lost, good, severity="error", cause=CAUSE)]
+    if lost := [one for one in lost_in_loop(view) if one.path in alone]:
+        message = "a system message is written, but no longer once a tool was called in its turn"
+        return [view.hit(message, lost, severity="error", cause=CAUSE)]
     return []
+
+
+def _all_written(view: TemplateView) -> bool:
+    """Whether every text comes through on every path when all are sent together: asked first, to save the rest."""
+    return all(one.fate == "written" for one in view.asking(canaries.roles, FIRST, SECOND, LATE))
+
+
+def lost_in_loop(view: TemplateView) -> list[Asked]:
+    """Where the text of a system message is gone as soon as a call and its result follow."""
+    return [one for one in fates(view.ask_calls(canaries.system_in_loop, FIRST), "lost") if canaries.RESULT in one.text]
 
 
 RULE = Rule(

@@ -4,7 +4,8 @@ What it does: sends reasoning in a last answer and in a message that calls a too
 both.
 
 Why it is bad: a model reasons, calls, and goes on from the result. Without its reasoning it begins to think anew in
-each round, forgets its plan and calls the same tool again.
+each round, forgets its plan and calls the same tool again. It is a warning where the author says that no reasoning is
+kept.
 
 Example: `{% if loop.last and message.reasoning_content %}`, where the last message is the tool's result.
 
@@ -15,6 +16,7 @@ References: DeepSeek's, Qwen3's and OpenAI's guides all keep reasoning between c
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from probes.chats import canaries
@@ -27,7 +29,15 @@ from probes.rules.view import Hit
 if TYPE_CHECKING:
     from probes.chats.canaries import Form
     from probes.chats.messages import Chat
+    from probes.report import Severity
     from probes.rules.view import Asked, Facts
+
+THOUGHT = r"\b(?:reason|think|thought|cot\b|analysis|chain)"
+DROPPING = r"\b(?:drop|discard|remove|strip|omit|exclude|ignore)"
+SAYS_SO = re.compile(
+    rf"\{{#(?:(?!#\}}).)*?(?:{DROPPING}(?:(?!#\}}).)*{THOUGHT}|{THOUGHT}(?:(?!#\}}).)*{DROPPING})", re.S | re.I
+)
+"""A comment in which the author says that reasoning is not kept."""
 
 
 OWN_ANSWER = (LLAMA_SERVER, SGLANG)
@@ -44,12 +54,22 @@ def check(facts: Facts) -> list[Hit]:
     answering |= {server for server in OWN_ANSWER if BARE[server] in dropping & answering}
     lost = [one for one in calling if not _printed(one) and one.path in answering]
     good = [one for one in calling if _printed(one)]
+    if not lost:
+        return []
     message = "reasoning before a call is dropped while its turn goes on; that of a last answer is written"
-    return [view.hit(message, lost, good, severity="error", cause="reasoning in tool loops")] if lost else []
+    severity: Severity = "error"
+    if SAYS_SO.search(facts.source) and not any(map(_printed, view.ask(_earlier))):
+        message += "; a comment says that earlier reasoning is dropped, and no prompt has any"
+        severity = "warning"
+    return [view.hit(message, lost, good, severity=severity, cause="reasoning in tool loops")]
 
 
 def _before_call(form: Form) -> Chat:
     return canaries.reasoning_in_loop(form, REASONING_FIELDS)
+
+
+def _earlier(form: Form) -> Chat:
+    return canaries.reasoning(form, REASONING_FIELDS)
 
 
 def _in_last_answer(form: Form) -> Chat:

@@ -4,7 +4,8 @@ What it does: sends an earlier answer in which a closing tag is quoted in the mi
 stands before it. The tag is one that the source names.
 
 Why it is bad: an assistant that is asked about its own format, or writes a parser for it, loses half of its answer from
-the history. The text is gone without an error; the model contradicts what it had said.
+the history. The text is gone without an error; the model contradicts what it had said. It is a warning where the text
+stays once the client sends the reasoning in a field of its own.
 
 Example: `{{ message.content.split('</think>')[-1] }}` for every answer of the history.
 
@@ -19,7 +20,7 @@ import re
 from typing import TYPE_CHECKING
 
 from probes.chats import canaries
-from probes.chats.messages import say
+from probes.chats.messages import REASONING_FIELDS, say
 from probes.rules.base import Rule
 from probes.rules.view import Hit
 
@@ -27,15 +28,16 @@ if TYPE_CHECKING:
     from probes.chats.canaries import Form
     from probes.chats.messages import Chat
     from probes.rendering.input_form import PathObserver
+    from probes.report import Severity
     from probes.rules.view import Facts
 
 TAG = re.compile(r"</(?:think|thinking|thought|reasoning)>|\[/THINK\]|◁/think▷")
 BEFORE, AFTER = "The phalarope of 48251 says", "and the whimbrel of 48252 ends."
 
 
-def quoting(form: Form, tag: str) -> Chat:
-    """An answer that quotes the tag, and a next question."""
-    answer = say("assistant", f"{BEFORE} `{tag}` {AFTER}")
+def quoting(form: Form, tag: str, **fields: str) -> Chat:
+    """An answer that quotes the tag, `fields` beside it, and a next question."""
+    answer = say("assistant", f"{BEFORE} `{tag}` {AFTER}", **fields)
     return form.chat([say("user", canaries.USER), answer, say("user", canaries.SECOND_USER)])
 
 
@@ -56,8 +58,18 @@ def check(facts: Facts) -> list[Hit]:
     message = (
         f"an answer that quotes {tag[0]!r} loses what stands {'before' if cut and AFTER in cut[0].text else 'after'} it"
     )
+    if not cut:
+        return []
+    fields = canaries.fields_of(REASONING_FIELDS, canaries.REASONING)
+    beside = {one.path: one for one in view.ask(lambda form: quoting(form, tag[0], **fields), BEFORE, AFTER)}
+    severity: Severity = "error"
+    suggestion = None
+    if all(beside[one.path].fate == "written" for one in cut):
+        severity = "warning"
+        message += "; where the reasoning is sent in a field of its own, all of it stays"
+        suggestion = "send reasoning_content with every answer, or cut only a block that the text begins with"
     line = facts.source.count("\n", 0, tag.start()) + 1
-    return [view.hit(message, cut, good, severity="error", line=line, cause="cut at tag")] if cut else []
+    return [view.hit(message, cut, good, severity=severity, line=line, suggestion=suggestion, cause="cut at tag")]
 
 
 RULE = Rule(

@@ -32,7 +32,7 @@ from probes.chats.messages import say
 from probes.rendering.renders import CLOCK
 from probes.report import FROZEN_NOW
 from probes.rules.base import Rule
-from probes.rules.tree import inside, nodes
+from probes.rules.tree import inside, last_key, nodes
 from probes.rules.view import Hit
 
 if TYPE_CHECKING:
@@ -104,16 +104,16 @@ def conditions(source: str) -> Conditions:
     for node in nodes(source):
         if isinstance(node, ast.Compare):
             sides = [node.first, *(side for _, side in node.rest)]
-            if any(_key(side) in FIXED for side in sides):
+            if any(last_key(side) in FIXED for side in sides):
                 continue
             listed = any(isinstance(side, ast.ListExpr | ast.TupleExpr) for side in sides)
             anywhere = not listed and ANYWHERE.issuperset(op for op, _ in node.rest)
             _gather(sides, found, anywhere=anywhere, measured=any(map(_measures, sides)))
             if timed & set(_names(*sides)):
                 found.clock = found.clock or node.line
-        elif isinstance(node, ast.Call) and _key(node.callee) in ANYWHERE | AT_AN_END:
+        elif isinstance(node, ast.Call) and last_key(node.callee) in ANYWHERE | AT_AN_END:
             sides = [argument.value for argument in node.arguments]
-            _gather(sides, found, anywhere=_key(node.callee) in ANYWHERE, measured=False)
+            _gather(sides, found, anywhere=last_key(node.callee) in ANYWHERE, measured=False)
     return found
 
 
@@ -125,15 +125,6 @@ def _gather(sides: Iterable[ast.Expr], found: Conditions, *, anywhere: bool, mea
                 found.placed.add(node.value)
         elif measured and isinstance(node, ast.Const) and type(node.value) is int and SHORT <= node.value < LONG:
             found.lengths.setdefault(node.value, node.line)
-
-
-def _key(node: ast.Expr) -> str | None:
-    """The last key of `message.role` and `message['role']`."""
-    if isinstance(node, ast.GetAttr):
-        return node.name
-    if isinstance(node, ast.GetItem) and isinstance(node.index, ast.Const) and isinstance(node.index.value, str):
-        return node.index.value
-    return None
 
 
 def _measures(side: ast.Expr) -> bool:

@@ -77,9 +77,8 @@ def check(facts: Facts) -> list[Hit]:
             open_to.append(what)
     if not open_to:
         return []
-    strangers = open_to != ["a user's text"]
     message = f"{quote(text)!r} in {', '.join(open_to)} stands in the prompt as it is, and begins a turn of the system"
-    return [view.hit(message, shown, severity="warning" if strangers else "info", cause="forgeable turn")]
+    return [view.hit(message, shown, severity="info", cause="forgeable turn")]
 
 
 RULE = Rule(
@@ -87,7 +86,10 @@ RULE = Rule(
     name="forgeable-turn",
     severity="info",
     summary="Text of users or tools is printed where it can close its turn and open another; which fields.",
-    suggestion="take the template's markers out of texts that strangers wrote before they are sent",
+    suggestion=(
+        "take the template's markers out of texts that strangers wrote before they are sent; transformers does it in "
+        "apply_chat_template with sanitize_control_tokens=True"
+    ),
     check=check,
     triggers="{% for m in messages %}<|{{ m.role }}|>{{ m.content }}<|end|>\n{% endfor %}",
     repaired="{% for m in messages %}<|{{ m.role }}|>{{ m.content | replace('<|', '< |') }}<|end|>\n{% endfor %}",

@@ -4,7 +4,7 @@ What it does: looks in what the template itself writes for HTML entities inside 
 `\\n` written out as a backslash and a letter.
 
 Why it is bad: the marker that the model knows is one token, the escaped one a dozen of ordinary characters; and a line
-break that is two characters is none.
+break that is two characters is none. The second is a warning: the model reads two letters more, and no marker is lost.
 
 Example: `&lt;|im_start|&gt;{{ m.role }}`, copied from a web page.
 
@@ -25,6 +25,7 @@ from probes.rules.tree import nodes
 from probes.rules.view import Hit
 
 if TYPE_CHECKING:
+    from probes.report import Severity
     from probes.rules.view import Facts
 
 ENTITY = re.compile(r"&(?:lt|#60|#x3c);/?[|\w][^\s&]{0,40}?&(?:gt|#62|#x3e);|&#39;|&#x27;", re.IGNORECASE)
@@ -45,7 +46,8 @@ def check(facts: Facts) -> list[Hit]:
         message = f"the template writes {what}: {quote(found[0])!r}"
         line = node.line + text.count("\n", 0, found.start())
         engines = [path for path in facts.renders.paths if facts.renders.loads(path) is None]
-        hits.append(Hit(message=message, engines=engines, line=line, cause=f"escapes {what}"))
+        severity: Severity = "error" if found[0].startswith("&") else "warning"
+        hits.append(Hit(message=message, engines=engines, line=line, severity=severity, cause=f"escapes {what}"))
     return hits
 
 

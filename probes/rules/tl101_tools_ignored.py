@@ -17,6 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from probes.chats import canaries
+from probes.chats.messages import say
 from probes.rules.base import Rule
 from probes.rules.view import Asked, Hit
 
@@ -38,7 +39,23 @@ def check(facts: Facts) -> list[Hit]:
         ignored = equal if ignored is None else [one for one in ignored if one.path in {e.path for e in equal}]
     if not ignored:
         return []
-    return [view.hit("the tools that are offered change nothing", ignored, _written(view), severity="warning")]
+    message, suggestion = "the tools that are offered change nothing", None
+    if _reads_from_message(view):
+        message += "; the template prints the key tools of a system message, as text"
+        suggestion = (
+            "with transformers put json.dumps(tools) into the system message as its key tools; llama-server drops the "
+            "key, so no request reaches it"
+        )
+    return [view.hit(message, ignored, _written(view), severity="warning", suggestion=suggestion)]
+
+
+def _reads_from_message(view: TemplateView) -> bool:
+    """Whether the bare template prints what stands in the key `tools` of a system message."""
+    if view.bare is None or "tools" not in view.facts.source:
+        return False
+    system = say("system", canaries.SYSTEM, tools=f'[{{"name": "{canaries.TOOL}"}}]')
+    chat = view.form(view.bare).chat([system, say("user", canaries.USER)])
+    return view.fate(view.bare, chat, canaries.TOOL) == "written"
 
 
 def _written(view: TemplateView) -> list[Asked]:

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jinjarun.errors import quote
 from probes.chats import canaries
 from probes.rules.base import Rule
 from probes.rules.view import Hit, fates
@@ -38,7 +37,7 @@ def check(facts: Facts) -> list[Hit]:
         works = {one.path for one in fates(asked[other], "written")}
         failed = [one for one in failed if one.path in works]
         if failed:
-            error = quote(failed[0].error)[:120]
+            error = failed[0].error
             message = f"arguments as {FORMS[form]} fail: {error}; as {FORMS[other]} they work"
             good = fates(asked[form], "written")
             suggestion = f"send arguments as {FORMS[other]}, or let the template take both"

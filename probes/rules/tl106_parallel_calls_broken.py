@@ -3,7 +3,8 @@
 What it does: sends one message with two calls, and their results, where one call alone is written.
 
 Why it is bad: models call several tools at once, and a client sends back what it got. Of a call that is not printed the
-model sees only a result that belongs to nothing.
+model sees only a result that belongs to nothing. It is a warning where the template knows of the first call alone:
+its model makes one call in a turn, and clients can ask for that.
 
 Example: `{{ message.tool_calls[0].function | tojson }}`.
 
@@ -16,13 +17,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jinjarun.errors import quote
+from jinjarun.syntax.nodes import Const, For, GetItem, Name
 from probes.chats import canaries
 from probes.rules.base import Rule
+from probes.rules.tree import last_key, nodes
 from probes.rules.view import Hit, fates
 
 if TYPE_CHECKING:
+    from jinjarun.syntax.nodes import Expr
+    from probes.report import Severity
     from probes.rules.view import Facts
+
+REFUSE = "where the model makes one call in a turn, refuse more with raise_exception; else loop over tool_calls"
 
 
 def check(facts: Facts) -> list[Hit]:
@@ -32,9 +38,11 @@ def check(facts: Facts) -> list[Hit]:
     asked = [one for one in asked if one.path in alone]
     good = fates(asked, "written")
     if lost := fates(asked, "lost"):
-        return [view.hit("of two calls only one is written", lost, good, severity="error", cause="parallel calls")]
+        severity: Severity = "warning" if takes_first(facts.source) else "error"
+        message = "of two calls only one is written, and no error says so"
+        return [view.hit(message, lost, good, severity=severity, suggestion=REFUSE, cause="parallel calls")]
     if failed := fates(asked, "raised"):
-        message = f"two calls in one turn fail: {quote(failed[0].error)[:120]}"
+        message = f"two calls in one turn fail: {failed[0].error}"
         return [view.hit(message, failed, good, severity="error", cause="parallel calls")]
     glued = [one for one in good if _run_together(one.text)]
     if glued:
@@ -42,6 +50,19 @@ def check(facts: Facts) -> list[Hit]:
         message = "two calls are written with nothing between them"
         return [view.hit(message, glued, good, severity="error", cause="parallel calls")]
     return []
+
+
+def takes_first(source: str) -> bool:
+    """Whether the template reads the first call and loops over none: it is of a model that makes one call in a turn."""
+    loops = any(isinstance(node, For) and _is_calls(node.iterable) for node in nodes(source))
+    indexes = (node for node in nodes(source) if isinstance(node, GetItem) and isinstance(node.index, Const))
+    return not loops and any(_is_calls(node.value) for node in indexes)
+
+
+def _is_calls(expression: Expr) -> bool:
+    """Whether this is `tool_calls` of something, or a variable named so."""
+    name = last_key(expression) or (expression.name if isinstance(expression, Name) else "")
+    return "tool_calls" in name
 
 
 def _run_together(text: str) -> bool:

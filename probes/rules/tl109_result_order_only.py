@@ -21,6 +21,8 @@ from probes.rules.base import Rule
 from probes.rules.view import Hit
 
 if TYPE_CHECKING:
+    from probes.chats.canaries import Form
+    from probes.chats.messages import Chat
     from probes.rules.view import Facts
 
 TOLD = (canaries.ID, canaries.SECOND_ID, canaries.RESULT_NAME, canaries.SECOND_RESULT_NAME)
@@ -31,8 +33,19 @@ def check(facts: Facts) -> list[Hit]:
     wanted = (canaries.SECOND_VALUE, canaries.RESULT, canaries.SECOND_RESULT)
     asked = [one for one in view.ask_calls(canaries.parallel_calls, *wanted) if one.fate == "written"]
     bare = [one for one in asked if not any(text in one.text for text in TOLD)]
+    if bare:
+        exchanged = {one.path: one.text for one in view.ask_calls(_exchanged)}
+        bare = [one for one in bare if one.text == exchanged[one.path]]
     message = "neither ids nor names of results are written: results must come in the order of the calls"
     return [view.hit(message, bare, severity="info")] if bare else []
+
+
+def _exchanged(form: Form) -> Chat:
+    """The same with the ids of the results exchanged: a template that looks the name up by the id writes another."""
+    chat = canaries.parallel_calls(form)
+    first, second = (message for message in chat["messages"] if message["role"] == "tool")
+    first["tool_call_id"], second["tool_call_id"] = second["tool_call_id"], first["tool_call_id"]
+    return chat
 
 
 RULE = Rule(

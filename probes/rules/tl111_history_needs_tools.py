@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jinjarun.errors import quote
 from probes.chats import canaries
 from probes.rules.base import Rule
 from probes.rules.view import Hit, fates
@@ -38,7 +37,7 @@ def check(facts: Facts) -> list[Hit]:
     bad = failed or lost or changed
     if not bad:
         return []
-    what = f"fail: {quote(failed[0].error)[:120]}" if failed else "are left out" if lost else "are written otherwise"
+    what = f"fail: {failed[0].error}" if failed else "are left out" if lost else "are written otherwise"
     good = [one for one in fates(asked, "written") if one not in changed]
     return [view.hit(f"without tools calls in the history {what}", bad, good, severity="warning", cause="no tools")]
 

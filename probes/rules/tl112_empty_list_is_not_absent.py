@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jinjarun.errors import quote
 from probes.chats import canaries
 from probes.chats.messages import say
 from probes.rules.base import Rule
@@ -42,7 +41,7 @@ def check(facts: Facts) -> list[Hit]:
         good = [one for one in asked if one not in differing]
         what = "renders otherwise than no such key"
         if not differing[0].outcome.ok:
-            what = f"fails: {quote(differing[0].error)[:100]}"
+            what = f"fails: {differing[0].error}"
         message = f"an empty list of {name} {what}"
         hits.append(view.hit(message, differing, good, severity="warning", cause=f"empty {name}"))
     return hits

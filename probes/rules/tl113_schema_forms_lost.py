@@ -18,7 +18,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from jinjarun.errors import quote
 from probes.chats import canaries
 from probes.chats.messages import say
 from probes.rules.base import Rule
@@ -97,8 +96,8 @@ def _asked(
     asked = [one for one in asked if one.path in known]
     good = fates(asked, "written")
     if failed := fates(asked, "raised"):
-        message = f"a tool with {name} in its parameters fails: {quote(failed[0].error)[:100]}"
-        return view.hit(message, failed, good, severity="warning", cause="schemas that fail")
+        message = f"a tool with {name} in its parameters fails: {failed[0].error}"
+        return view.hit(message, failed, good, severity="error", cause="schemas that fail")
     if lost := fates(asked, "lost"):
         message = f"of a parameter with {name} some names or values are not written"
         return view.hit(message, lost, good, severity="warning", cause="schemas that are lost")
@@ -122,8 +121,9 @@ RULE = Rule(
         "{% endfor %}{% for m in messages %}<|{{ m.role }}|>{{ m.content }}<|end|>\n{% endfor %}"
     ),
     repaired=(
-        "{% for t in tools or [] %}<tool>{{ t.function.name }}"
-        "{% for key, p in t.function.parameters.properties.items() %} {{ key }}: {{ p | tojson }}{% endfor %}</tool>"
+        "{% for t in tools or [] %}<tool>{{ t.function.name }}{% if t.function.parameters %}"
+        "{% for key, p in t.function.parameters.properties.items() %} {{ key }}: {{ p | tojson }}{% endfor %}"
+        "{% endif %}</tool>"
         "{% endfor %}{% for m in messages %}<|{{ m.role }}|>{{ m.content }}<|end|>\n{% endfor %}"
     ),
     healthy=(

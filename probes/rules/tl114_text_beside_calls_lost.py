@@ -36,13 +36,13 @@ def check(facts: Facts) -> list[Hit]:
     lost = [one for one in fates(asked, "lost") if canaries.VALUE in one.text]
     message = "text beside a call leaves no trace and no error"
     good = fates(asked, "written")
-    return [view.hit(message, lost, good, severity="error", cause="text beside calls")] if lost else []
+    return [view.hit(message, lost, good, severity="warning", cause="text beside calls")] if lost else []
 
 
 RULE = Rule(
     code="TL114",
     name="text-beside-calls-lost",
-    severity="error",
+    severity="warning",
     summary="Text of a message that also calls tools is dropped.",
     suggestion="print the content before the calls",
     check=check,

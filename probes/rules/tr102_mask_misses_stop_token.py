@@ -45,7 +45,7 @@ def check(facts: Facts) -> list[Hit]:
     if tag is None or RAW not in view.paths:
         return []
     chat = _chat(view.form(RAW))
-    rendered = _rendered(facts, chat)
+    rendered = rendered_with_mask(facts, chat)
     if rendered is None or canaries.ANSWER not in rendered.text or LAST not in rendered.text:
         return []
     covered = [rendered.text[start:end] for start, end in rendered.generations or ()]
@@ -127,7 +127,7 @@ def _last_unended(rendered: Rendered) -> str | None:
     return ends[-1].text if ends and not last.rpartition(LAST)[2].strip() else None
 
 
-def _rendered(facts: Facts, chat: Chat) -> Rendered | None:
+def rendered_with_mask(facts: Facts, chat: Chat) -> Rendered | None:
     """With the places of the blocks, as transformers asks for them."""
     template = facts.renders.template("transformers")
     if isinstance(template, JinjarunError):

@@ -11,7 +11,7 @@ from jinjarun.dialects import dialect_named
 from jinjarun.errors import JinjarunError
 from jinjarun.limits import Limits
 from jinjarun.serving.cache import cached_template
-from jinjarun.syntax.nodes import Node
+from jinjarun.syntax.nodes import Const, Expr, GetAttr, GetItem, Node
 from jinjarun.syntax.parser import parse
 
 
@@ -53,6 +53,15 @@ def inside(*roots: Node) -> Iterator[Node]:
             yield item
         parts = (getattr(item, name) for name in _parts(item.__class__))
         pending += [part for part in parts if part is not None and part.__class__ not in _LEAVES]
+
+
+def last_key(node: Expr) -> str | None:
+    """The last key of `message.role` and `message['role']`."""
+    if isinstance(node, GetAttr):
+        return node.name
+    if isinstance(node, GetItem) and isinstance(node.index, Const) and isinstance(node.index.value, str):
+        return node.index.value
+    return None
 
 
 _LEAVES = frozenset({str, int, float, bool})

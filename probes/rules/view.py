@@ -16,8 +16,8 @@ from probes.chapters.shape import shape
 from probes.chats import canaries
 from probes.laws.subject import Subject
 from probes.rendering.input_form import BARE, observer
-from probes.rendering.outcomes import Fate, fate_of, show
-from probes.rendering.renders import LLAMA_RAW, RAW, as_sent
+from probes.rendering.outcomes import Fate, fate_of, said, show
+from probes.rendering.renders import APPLY, LLAMA_RAW, RAW, as_sent
 
 if TYPE_CHECKING:
     from jinjarun.sources import Source, TokenData
@@ -35,9 +35,9 @@ EVIDENCE_SHOWN = 2
 class Hit:
     """One place where a rule found its defect.
 
-    `engines` are the paths on which it was seen, `not_on` those on which a request path repairs it; then the severity
-    drops by one step. `severity` overrides the rule's own. `cause` names what the defect stems from: hits of several
-    rules with one cause become one finding, the others stand under its `also`.
+    `engines` are the paths on which it was seen, `not_on` those on which a request path repairs it. `severity`
+    overrides the rule's own. `cause` names what the defect stems from: hits of several rules with one cause become
+    one finding, the others stand under its `also`.
     """
 
     message: str
@@ -104,7 +104,7 @@ class Asked:
 
     @property
     def error(self) -> str:
-        return "" if self.outcome.error is None else self.outcome.error.message
+        return "" if self.outcome.error is None else said(self.outcome.error)
 
     @property
     def line(self) -> int | None:
@@ -209,13 +209,11 @@ class TemplateView:
         suggestion: str | None = None,
         cause: str | None = None,
     ) -> Hit:
-        """What `bad` shows. `severity` is that of a defect on every engine's own request path; an error is a warning
-        where a request path repairs it (`finding` sees to that), or where not every request path has it."""
+        """What `bad` shows. `severity` is that of a defect on every engine's own request path (see `graded`)."""
         engines = [asked.path for asked in bad]
         fine = [asked.path for asked in good]
         repaired = [path for path in fine if path in BARE and BARE[path] in engines]
-        if severity == "error" and not repaired and not {path for path in self.paths if path in BARE} <= set(engines):
-            severity = "warning"
+        severity = self.graded(severity, engines)
         return Hit(
             message=message,
             engines=engines,
@@ -226,6 +224,19 @@ class TemplateView:
             suggestion=suggestion,
             cause=cause,
         )
+
+    def graded(self, severity: Severity, engines: Iterable[str]) -> Severity:
+        """The severity by who is left with the defect. On every request path it is what it is; an error that a server
+        repairs is a warning, and a warning that most servers repair is something to know; so is what only callers of
+        transformers or of the bare template meet."""
+        met = set(engines)
+        served = {path for path in self.paths if path in BARE}
+        if severity == "info" or served <= met:
+            return severity
+        servers = served - {APPLY}
+        left = servers & met
+        enough = left if severity == "error" else 2 * len(left) > len(servers)
+        return "warning" if enough else "info"
 
     def cite(self, asked: Asked) -> str:
         text = asked.text

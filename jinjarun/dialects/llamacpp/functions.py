@@ -8,7 +8,7 @@ from jinjarun.dialects.llamacpp.arguments import count, types
 from jinjarun.dialects.llamacpp.shared import to_json_filter, to_object
 from jinjarun.dialects.llamacpp.tests import TESTS
 from jinjarun.dialects.llamacpp.values import Function, as_int, to_bytes
-from jinjarun.errors import RenderError, TemplateRaised, quote
+from jinjarun.errors import REFUSAL_LIMIT, RenderError, TemplateRaised, quote
 from jinjarun.runtime.clock import strftime
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ STRFTIME_BYTES = 100
 
 def _raise_exception(_run: Run, *args: Any) -> NoReturn:
     types(args, str)
-    raise TemplateRaised(quote(to_bytes(args[0]).decode("utf-8", "replace")))
+    raise TemplateRaised(quote(to_bytes(args[0]).decode("utf-8", "replace"), REFUSAL_LIMIT))
 
 
 def _strftime_now(run: Run, *args: Any) -> str:

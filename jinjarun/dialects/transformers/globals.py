@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from jinjarun.dialects.transformers.iteration import keys_from, make_dict
 from jinjarun.dialects.transformers.measure import to_text
 from jinjarun.dialects.transformers.values import Cycler, Function, Joiner, Namespace
-from jinjarun.errors import RenderError, TemplateRaised, quote
+from jinjarun.errors import REFUSAL_LIMIT, RenderError, TemplateRaised, quote
 from jinjarun.runtime.clock import strftime
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ _ATTRIBUTE_STEPS = 2
 
 
 def raise_exception(run: Run, /, message: Any) -> Any:
-    raise TemplateRaised(quote(to_text(run, message)))
+    raise TemplateRaised(quote(to_text(run, message), REFUSAL_LIMIT))
 
 
 def strftime_now(run: Run, /, format: Any) -> str:

@@ -90,7 +90,7 @@ def _media(on: PathObserver, what: str, shapes: tuple[dict[str, Any], ...], buil
                 at = common_prefix(plain.text or "", outcome.text)
                 return Verdict("yes", f"a part of type {part['type']} is marked", (shown_at(on, chat, at),))
             reason = "it is only printed raw, as the object of the request"
-        if failure is None or failure.reason.startswith("fails"):
+        if failure is None or failure.fails:
             fate = fate_of(outcome, c.PART)
             failure = Verdict("no", reason, (look(on, chat, "lost" if fate == "written" else fate),))
     assert failure is not None

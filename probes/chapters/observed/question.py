@@ -47,8 +47,8 @@ class Verdict:
 
     @property
     def fails(self) -> bool:
-        """Whether a render fails where another answer would tell what is written."""
-        return self.reason.startswith("fails")
+        """Whether nothing was rendered where another answer would tell what is written."""
+        return self.reason.startswith(("fails", "refused"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +105,14 @@ def question(
 
 def sought(on: PathObserver, chats: Iterable[Chat], canaries: tuple[str, ...], yes: str) -> Verdict:
     """Yes where one of the chats is rendered with all the canaries in it; no for the reason of the best failure, that
-    in which most of them are written."""
+    in which most of them are written. A chat that does not hold what is looked for answers nothing."""
     failure: Verdict | None = None
     most = -1
     limited = False
     for chat in chats:
+        sent = str(chat)
+        if not all(canary in sent for canary in canaries):
+            continue
         outcome = on.ask(chat)
         fate = fate_of(outcome, *canaries)
         missing = next((x for x in canaries if outcome.text is not None and x not in outcome.text), canaries[0])

@@ -35,7 +35,7 @@ def preserve_reasoning(on: PathObserver) -> Verdict:
         verdict = _preserved(on, variables)
         if verdict.answer != "no":
             return verdict
-        if failure is None or failure.reason == NOT_KEPT or failure.reason.startswith("fails"):
+        if failure is None or failure.reason == NOT_KEPT or failure.fails:
             failure = verdict
     assert failure is not None
     return failure
