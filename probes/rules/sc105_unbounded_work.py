@@ -1,7 +1,7 @@
 """A limit was hit by an ordinary conversation, or the work grows much faster than the conversation.
 
-What it does: collects the limits that conversations of the set ran into, and measures the steps of conversations of 8,
-16 and 32 turns.
+What it does: collects the limits that conversations of the set ran into, and measures the steps of 16, 32 and 64
+messages: turns of a chat, and calls with their results.
 
 Why it is bad: the template runs on the server, for every request. A loop over all messages inside of another makes a
 long chat slow for everybody; one over `range(10 ** 9)` stops the server.
@@ -15,6 +15,7 @@ References: `Limits` of this package; the sandbox of Jinja2 bounds `range` at 10
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from jinjarun.errors import JinjarunError, LimitExceeded, quote
@@ -26,13 +27,17 @@ from probes.rules.base import Rule
 from probes.rules.view import Hit
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from jinjarun.template import Template
     from probes.chats.canaries import Form
     from probes.chats.messages import Chat
     from probes.rules.view import Facts
 
-TURNS = (8, 16, 32)
-SQUARE = 3.4
-"""By this factor or more the steps grow where the turns double: work that grows with their square comes near 4."""
+TURNS = (16, 32, 64)
+SQUARE = 0.45
+"""From this share of the steps on, what grows with the square of the messages is what a long chat costs."""
 ENOUGH_STEPS = 6_000
 """Below this many steps for the longest conversation nothing is slow."""
 
@@ -68,27 +73,53 @@ def _growth(facts: Facts) -> list[Hit]:
     template = facts.renders.template(dialect_of(view.bare))
     if isinstance(template, JinjarunError):
         return []
+    builders = [partial(_turns, view.form(view.bare))]
+    calling = view.calling(view.bare)
+    if calling is not None:
+        builders.append(partial(_rounds, calling))
+    for build in builders:
+        costs = _costs(template, build, facts.renders.now)
+        if costs is None or _squared(costs) < SQUARE * costs[2]:
+            continue
+        said = ", ".join(f"{cost:,}" for cost in costs)
+        counts = ", ".join(map(str, TURNS))
+        message = f"the work grows with the square of the conversation: {said} steps for {counts} messages"
+        engines = [path for path in view.paths if dialect_of(path) == dialect_of(view.bare)]
+        cite = facts.book.cite(build(TURNS[0]), view.bare, "slow", excerpt=said, conversation=f"{TURNS[0]} messages")
+        return [Hit(message=message, engines=engines, evidence=[cite], severity="warning", cause="growth")]
+    return []
+
+
+def _squared(costs: list[int]) -> float:
+    """The part of the largest cost that grows with the square, if each is a + bn + cn² and the messages double."""
+    return 16 * (costs[2] - costs[1] - 2 * (costs[1] - costs[0])) / 6
+
+
+def _costs(template: Template, build: Callable[[int], Chat], now: datetime | float) -> list[int] | None:
+    """The steps by number of messages, None where they are too few to tell, or something fails."""
     costs: list[int] = []
     for turns in reversed(TURNS):
-        chat = _long(view.form(view.bare), turns)
+        chat = build(turns)
         try:
-            variables = chat.get("variables")
-            costs.insert(0, template.render(chat["messages"], variables=variables, now=facts.renders.now).cost)
+            answer = template.render(
+                chat["messages"], tools=chat.get("tools"), variables=chat.get("variables"), now=now
+            )
         except JinjarunError:
-            return []
+            return None
+        costs.insert(0, answer.cost)
         if costs[-1] < ENOUGH_STEPS:
-            return []
-    if costs[2] - costs[1] < SQUARE * (costs[1] - costs[0]):
-        return []
-    chat = _long(view.form(view.bare), TURNS[0])
-    said = ", ".join(f"{cost:,}" for cost in costs)
-    message = f"the work grows with the square of the conversation: {said} steps for {', '.join(map(str, TURNS))} turns"
-    engines = [path for path in view.paths if dialect_of(path) == dialect_of(view.bare)]
-    cite = facts.book.cite(chat, view.bare, "slow", excerpt=said, conversation=f"{TURNS[0]} turns")
-    return [Hit(message=message, engines=engines, evidence=[cite], severity="warning", cause="growth")]
+            return None
+    return costs
 
 
-def _long(form: Form, turns: int) -> Chat:
+def _rounds(form: Form, turns: int) -> Chat:
+    messages = [say("user", canaries.USER)]
+    for _ in range(turns // 2):
+        messages += [form.calling(), canaries.result()]
+    return form.chat(messages)
+
+
+def _turns(form: Form, turns: int) -> Chat:
     messages = [say("user", canaries.USER)]
     for _ in range(turns // 2):
         messages += [say("assistant", canaries.ANSWER), say("user", canaries.SECOND_USER)]
