@@ -11,6 +11,7 @@ from jinjarun.errors import InputError, JinjarunError, LimitExceeded
 from jinjarun.sequences import common_prefix
 from jinjarun.serving import sglang, vllm
 from jinjarun.serving.caps import BUILD
+from jinjarun.serving.other_renderers import caveat
 from probes.chapters.contract import contract
 from probes.chapters.family import family_of
 from probes.chapters.observed.questions import observe
@@ -44,6 +45,7 @@ from probes.report import (
     Finding,
     NotEvaluated,
     ProbeReport,
+    ServingAdvice,
     TemplateInfo,
     TemplateSource,
     ToolInfo,
@@ -158,20 +160,29 @@ def probe(
         coverage=_with_rules(covered, coverage(renders)),
         differences=differences(renders),
         findings=findings,
-        serving=advice(
-            engines=engines,
-            observed=facts.observed,
-            evidence=book.entries,
-            contract=facts.contract,
-            shape=facts.shape,
-            stop=facts.stop,
-            tokens=facts.tokens_chapter,
-            prefix=prefix_chapter,
-        ),
+        serving=[
+            _doubted(one, template)
+            for one in advice(
+                engines=engines,
+                observed=facts.observed,
+                evidence=book.entries,
+                contract=facts.contract,
+                shape=facts.shape,
+                stop=facts.stop,
+                tokens=facts.tokens_chapter,
+                prefix=prefix_chapter,
+            )
+        ],
         evidence=book.entries,
         not_evaluated=not_evaluated,
         cost=Cost(renders=renders.count, steps_max=renders.steps_max, isolation="none"),
     )
+
+
+def _doubted(advised: ServingAdvice, source: str) -> ServingAdvice:
+    """With a note where the server may not use the template at all, which only the model's files can tell."""
+    doubt = caveat(advised.engine, source) if advised.engine in ("vllm", "sglang") else None
+    return advised if doubt is None else advised.model_copy(update={"notes": [doubt, *advised.notes]})
 
 
 def _text(tokens: TokenData | None, which: Literal["bos", "eos"]) -> str:

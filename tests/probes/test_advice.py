@@ -69,6 +69,7 @@ def test_the_strict_family() -> None:
             "text beside tool calls: lost without an error",
         ],
         notes=[
+            "this looks like a template of a model whose prompts vllm writes by mistral-common instead",
             "for tool calls: --enable-auto-tool-choice, and a --tool-call-parser for calls after '[TOOL_CALLS]'",
             "the next user message after a tool loop changes the text before it, where cached prefixes end: "
             "the system text moves",
@@ -224,3 +225,10 @@ def test_the_terminal_report_has_a_section_for_each_engine() -> None:
         "  note   stop does not see special tokens: send their ids as stop_token_ids\n"
     ) in text
     assert all(len(line) < 80 for line in text.splitlines())
+
+
+def test_a_server_that_may_not_use_the_template() -> None:
+    """vLLM writes Harmony by code of its own, which a template alone can only hint at."""
+    harmony = CHATML.replace("<|im_start|>{{ m.role }}\n", "<|start|>{{ m.role }}<|channel|>final<|message|>")
+    notes = {engine: advice.notes for engine, advice in served(harmony).items()}
+    assert [engine for engine, lines in notes.items() if any("by Harmony instead" in line for line in lines)] == ["vllm"]
