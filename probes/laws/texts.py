@@ -109,7 +109,7 @@ def texts_unaltered(case: Case) -> Iterator[Violation]:
             cause = _alteration(text, place.written, message)
             found = place.written
             line = whole.line_at(place.start)
-        known = cause in ("trimmed", "own_reasoning", "quoted")
+        known = cause in ("trimmed", "own_reasoning")
         code = "RS103" if cause in ("cut_at_think", "own_reasoning") else code_of(message, "altered")
         said = {
             "trimmed": "is trimmed",

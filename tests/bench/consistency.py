@@ -28,6 +28,7 @@ from probes import FuzzReport, ProbeReport, Supports, check_prefix_stability, fu
 from probes.chats.messages import Chat
 from probes.chats.named import conversation
 from probes.laws import LAWS, Case, Subject
+from probes.rendering.renders import APPLY, LLAMA_SERVER, SGLANG, VLLM
 from tests.conformance.golden import NO_SHARED, SHARED, have_shared
 
 TOKENS = {"bos_token": "", "eos_token": ""}
@@ -172,10 +173,11 @@ def _caps(report: ProbeReport) -> Iterator[Pair]:
 
 def _advice(report: ProbeReport) -> Iterator[Pair]:
     """What is advised against against what is observed on the path of the engine."""
-    paths = {"llama-server": "llama.cpp:llama-server", "vllm": "transformers:apply_chat_template"}
+    paths = {"llama-server": LLAMA_SERVER, "vllm": VLLM, "sglang": SGLANG, "transformers": APPLY}
     words = {
         "tools:": "tools",
         "tool calls in the history: vLLM": "object_arguments",
+        "tool calls in the history: SGLang": "object_arguments",
         "tool calls in the history": "tool_calls",
         "system messages:": "system_role",
         "arguments of calls as an object: not written": "object_arguments",
@@ -184,7 +186,7 @@ def _advice(report: ProbeReport) -> Iterator[Pair]:
         "several calls in a message": "parallel_tool_calls",
     }
     for advice in report.serving:
-        path = paths.get(advice.engine, "transformers:apply_chat_template")
+        path = paths[advice.engine]
         for line in advice.avoid:
             question = next((words[beginning] for beginning in words if line.startswith(beginning)), None)
             if question is not None and _says(report, question, path) == "yes":

@@ -134,9 +134,13 @@ def test_a_rule_that_finds_an_error() -> None:
     silent = TOOLS.replace("{{ m.content or '' }}", "{{ '' if m.tool_calls else m.content or '' }}")
     found = told(compare_templates(TOOLS, silent, max_examples=0))
     change = found["findings", "TL114 text-beside-calls-lost"]
+    assert (change.impact, change.old) == ("changed", None)
+    assert (change.new or "").startswith("warning: ")
+    assert found["prompts", "call-with-text"].impact == "broken"
+    escaped = TOOLS.replace("{{ m.content or '' }}", "{{ (m.content or '') | e }}")
+    change = told(compare_templates(TOOLS, escaped, max_examples=0))["findings", "CT106 content-altered"]
     assert (change.impact, change.old) == ("broken", None)
     assert (change.new or "").startswith("error: ")
-    assert found["prompts", "call-with-text"].impact == "broken"
     assert impacts(silent, TOOLS)["observed", "text_beside_calls"] == "improved"
 
 

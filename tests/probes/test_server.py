@@ -188,7 +188,7 @@ def test_a_hostile_template_costs_an_error(there: Running, name: str) -> None:
 
 def test_a_hostile_template_is_probed(there: Running) -> None:
     assert there.post("/probe", {"template": HOSTILE["power"]}).json["status"] == "partial"
-    assert there.post("/probe", {"template": HOSTILE["depth"]}).json["status"] == "invalid"
+    assert there.post("/probe", {"template": HOSTILE["depth"]}).json["status"] == "not_evaluated"
 
 
 def test_probe(there: Running) -> None:

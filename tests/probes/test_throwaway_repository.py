@@ -225,9 +225,10 @@ def test_every_command_takes_names_after_two_dashes(repository: Path, monkeypatc
     (repository / name).write_text(CHATML, encoding="utf-8")
     try:
         for command in COMMANDS:
-            argument = {"rules": "CT106"}.get(command, name)
-            more = ["--port", "0", "--host", "no such host"] if command == "serve" else []
-            assert cli.main([command, *more, "--", argument]) in ({2} if command == "serve" else {0, 1})
+            argument = {"rules": "CT106", "conversations": "user"}.get(command, name)
+            more = {"serve": ["--port", "0", "--host", "no such host"], "parse": [f"--response={name}"]}
+            codes = {2} if command == "serve" else {0, 1}
+            assert cli.main([command, *more.get(command, []), "--", argument]) in codes
         assert cli.main(["compare", "--", name, name]) == 0
     finally:
         (repository / name).unlink()
@@ -298,7 +299,7 @@ def test_the_hooks_get_the_templates_of_a_commit(repository: Path, tmp_path: Pat
     assert (code, said) == (0, dict.fromkeys(names, "Passed")), output
     code, said, output = run(BROKEN)
     assert (code, said) == (1, dict.fromkeys(names, "Failed")), output
-    assert f"  error   {ALTERED}: " in output
+    assert f"error {ALTERED}: " in output
     assert f"{BROKEN}: differs from {BROKEN}.snapshot.json" in output
     assert "  error CT106 texts-unaltered: " in output
     code, said, output = run(f"{BROKEN}.snapshot.json")
