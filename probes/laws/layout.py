@@ -27,6 +27,8 @@ BOS = "<s>"
 """Stands for BOS where its text is not known, so that what stands before it is seen."""
 INDENTED = re.compile(rf"\n[ \t]+(?={CONTROL_SHAPES}|</?(?:start|end)_of_turn>|\[/?INST\]|</?s>)")
 """A marker behind blanks on a line of its own, as in the source."""
+INDENTATION = re.compile(r"\s*\n[ \t]+(?=\S)")
+"""A line that begins with blanks, as in the source."""
 CUT = re.compile(r"<[|｜][ \t]*[A-Za-z][\w▁]*[ \t]+[|｜]>|<[|｜][ \t]+[A-Za-z][\w▁]*[|｜]>")
 """A marker with a blank inside of its brackets: no token of any vocabulary."""
 HEADER = re.compile(r"system|SYS|SYSTEM_PROMPT", re.IGNORECASE)
@@ -41,7 +43,9 @@ def layout(case: Case) -> Iterator[Violation]:
     if text is None:
         return
     texts = [text_of(message) for message in case.messages]
-    yield from _blanks(chat, text, texts)
+    yield from _blanks(
+        chat, text, texts, bos=chat.get("variables", {}).get("bos_token") or case.subject.renders.bos_token
+    )
     yield from _markers(chat, text, texts)
 
 
@@ -55,14 +59,18 @@ def with_bos(case: Case) -> Chat:
     return chat  # type: ignore[return-value]  # the keys of a Chat
 
 
-def _blanks(chat: Chat, text: str, texts: list[str]) -> Iterator[Violation]:
-    """Blanks before the whole prompt, or before a marker that begins a line."""
+def _blanks(chat: Chat, text: str, texts: list[str], bos: str) -> Iterator[Violation]:
+    """Blanks before the whole prompt, or, indented, right after BOS; blanks before a marker that begins a line."""
     if any(one != one.strip() or "\n " in one or "\n\t" in one for one in texts):
         return  # whose blanks they are cannot be told
     led = re.match(r"\s+(?=\S)", text)
     if led is not None:
         said = f"the prompt begins with {led[0]!r} before the first thing that the template writes"
         yield Violation("layout", "TR103", "leading", said, chat, text.lstrip(), text)
+    after_bos = INDENTATION.match(text.removeprefix(bos)) if bos and text.startswith(bos) else None
+    if after_bos is not None:
+        said = f"{after_bos[0]!r} stands between BOS and the first thing that the template writes"
+        yield Violation("layout", "TR103", "leading", said, chat, bos + text.removeprefix(bos).lstrip(), text)
     indented = INDENTED.search(text)
     if indented is not None:
         mark = ANY_MARKER.match(text, indented.end())

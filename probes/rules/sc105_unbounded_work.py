@@ -85,7 +85,7 @@ def _growth(facts: Facts) -> list[Hit]:
         counts = ", ".join(map(str, TURNS))
         message = f"the work grows with the square of the conversation: {said} steps for {counts} messages"
         engines = [path for path in view.paths if dialect_of(path) == dialect_of(view.bare)]
-        cite = facts.book.cite(build(TURNS[0]), view.bare, "slow", excerpt=said, conversation=f"{TURNS[0]} messages")
+        cite = facts.book.cite(build(TURNS[0]), view.bare, "slow", excerpt=said)
         return [Hit(message=message, engines=engines, evidence=[cite], severity="warning", cause="growth")]
     return []
 
