@@ -148,7 +148,8 @@ def _unit(messages: list[Message]) -> tuple[list[Message], list[Message]] | None
         (i for i, m in enumerate(messages) if m["role"] == "assistant" and not m.get("tool_calls")), default=None
     )
     if last is None or last < start:
-        return messages[:start], [messages[start], {"role": "assistant", "content": "Yes."}]
+        behind = max((i for i, message in enumerate(messages) if message["role"] == "tool"), default=start)
+        return messages[:start], [*messages[start : behind + 1], {"role": "assistant", "content": "Yes."}]
     return messages[:start], messages[start : last + 1]
 
 
