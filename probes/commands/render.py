@@ -171,7 +171,9 @@ def mask_line(source: str, text: str, places: Sequence[tuple[int, int]], lengths
 
     if GENERATION_TAG.search(source) is None:
         return "the template has no {% generation %} block, so every mask is zero: training on it learns nothing"
-    unit = lengths.unit.replace("_", " ")
+    from probes.rendering.counting import SHOWN
+
+    unit = SHOWN[lengths.unit]
     many = "1 place" if len(places) == 1 else f"{len(places)} places"
     return f"the mask covers {lengths.within(text, places):,} of {lengths.count(text):,} {unit}, in {many}"
 

@@ -23,6 +23,8 @@ COUNTED = 1_000_000
 """The most code points of a text that are tokenized."""
 
 Unit = Literal["code_points", "tokens"]
+SHOWN: dict[str, str] = {"code_points": "characters", "tokens": "tokens"}
+"""What people call each unit."""
 
 
 class Counter(Protocol):

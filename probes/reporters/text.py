@@ -6,6 +6,7 @@ from collections import Counter as Tallied
 from typing import TYPE_CHECKING
 
 from jinjarun.errors import quote
+from probes.rendering.counting import SHOWN
 from probes.reporters.document import Document, Line, Part, say, table
 from probes.reporters.escaping import json_text, terminal
 from probes.reporters.figures import headline, tables
@@ -102,7 +103,7 @@ def comparison_text(comparison: Comparison) -> Document:
 
 def prefix_text(results: Iterable[LawResult], counter: Counter) -> Document:
     """Each law, and where it is broken the two sides of the first divergence."""
-    unit = "tokens" if counter.unit == "tokens" else "characters"
+    unit = SHOWN[counter.unit]
     lines: list[Line] = []
     indent = " " * 24
     for result in results:
@@ -284,7 +285,7 @@ def _prefix(report: ProbeReport) -> Iterator[Line]:
                 rows.append((law.law, "holds"))
             else:
                 where = f", line {law.line}" if law.line is not None else ""
-                unit = "characters" if law.unit == "code_points" else law.unit
+                unit = SHOWN[law.unit]
                 said = f"broken: {law.shared} of {law.of} {unit} kept; {law.cause}{where}"
                 rows.append((law.law, said))
         yield from table(rows)

@@ -6,6 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
+from probes.rendering.counting import SHOWN
 from probes.rendering.input_form import judged_path
 from probes.rules.rl101_system_message_lost import CAUSE as SYSTEM_LOST
 from probes.rules.rl101_system_message_lost import lost_in_loop
@@ -80,7 +81,7 @@ def broken_laws(facts: Facts, laws: Mapping[str, str], severity: Severity) -> li
         law = broken(facts, name)
         if law is None or any(hit.cause == cause_of(law) for hit in hits):
             continue
-        measure = f"of {law.of} {law.unit.replace('_', ' ')} {law.shared} stay"
+        measure = f"{law.shared} of {law.of} {SHOWN[law.unit]} are kept"
         lost = name == "within-tool-loop" and bool(lost_in_loop(facts.view))
         cause = "the system text is lost" if lost else why(law)
         hits.append(

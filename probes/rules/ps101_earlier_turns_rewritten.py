@@ -54,7 +54,7 @@ def _with_tools(facts: Facts) -> list[Hit]:
         return []
     at = common_prefix(kept, text)
     message = (
-        f"where tools are offered a new question changes the prompt before it; of {len(kept)} code points {at} stay"
+        f"where tools are offered a new question changes the prompt before it; {at} of {len(kept)} characters are kept"
     )
     seen = view.ask_path(subject.path, later, canaries.SECOND_USER)
     return [view.hit(message, [seen], severity="warning", cause="prefix: tools_move")]

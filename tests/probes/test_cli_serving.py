@@ -64,7 +64,7 @@ def test_mask(run: Run, tmp_path: Path) -> None:
     command = ["render", template, "--as", "transformers", "--messages", messages]
     code, prompt, errors = run(*command, "--mask")
     covered = len("Thanks<|im_end|>") + len("Use a StringBuilder.<|im_end|>")
-    assert (code, errors) == (0, f"the mask covers {covered} of {len(prompt)} code points, in 2 places\n")
+    assert (code, errors) == (0, f"the mask covers {covered} of {len(prompt)} characters, in 2 places\n")
     assert prompt == run(*command)[1]
     answer = json.loads(run(*command, "--mask", "--json")[1])
     assert [prompt[start:end] for start, end in answer["assistant_spans"]] == [
