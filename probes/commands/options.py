@@ -33,9 +33,9 @@ llama-server (http://localhost:8080), or - for standard input.
 
 
 _INVALID = re.compile(r"invalid choice: ['\"](.*)['\"] \(choose from (.*)\)", re.DOTALL)
+"""What argparse says of a word that is no choice, and the choices."""
 _CHOICES_SHOWN = 16
 _WORD = re.compile(r"[\w.:-]+")
-"""What argparse says of a word that is no choice, and the choices."""
 
 
 class Usage(Exception):

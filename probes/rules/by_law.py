@@ -57,6 +57,19 @@ def hit_of(
     )
 
 
+def first_hit(
+    view: TemplateView,
+    law: Callable[[Case], Iterator[Violation]],
+    asks: Callable[[PathObserver], Iterable[Chat]],
+    code: str,
+    *,
+    severity: Severity,
+) -> list[Hit]:
+    """A hit for the first cause by which the law is broken, where there is one."""
+    found = broken_on(view, law, asks, code)
+    return [hit_of(view, broken, severity=severity) for broken in list(found.values())[:1]]
+
+
 def _asked(view: TemplateView, path: str, chat: Chat) -> Asked:
     chat = as_sent(path, chat)
     outcome = view.facts.renders.render(path, chat)

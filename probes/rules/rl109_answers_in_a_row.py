@@ -21,7 +21,7 @@ from probes.chats import canaries
 from probes.chats.messages import say
 from probes.laws.rows import answers_in_a_row
 from probes.rules.base import Rule
-from probes.rules.by_law import broken_on, hit_of
+from probes.rules.by_law import first_hit
 from probes.rules.view import Hit
 
 if TYPE_CHECKING:
@@ -36,8 +36,7 @@ def asks(on: PathObserver) -> list[Chat]:
 
 
 def check(facts: Facts) -> list[Hit]:
-    found = broken_on(facts.view, answers_in_a_row, asks, "RL109")
-    return [hit_of(facts.view, broken, severity="warning") for broken in list(found.values())[:1]]
+    return first_hit(facts.view, answers_in_a_row, asks, "RL109", severity="warning")
 
 
 RULE = Rule(

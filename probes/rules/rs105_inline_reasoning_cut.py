@@ -22,7 +22,7 @@ from probes.chats import canaries
 from probes.chats.messages import say
 from probes.laws.blocks import reasoning_whole
 from probes.rules.base import Rule
-from probes.rules.by_law import broken_on, hit_of
+from probes.rules.by_law import first_hit
 from probes.rules.view import Hit
 
 if TYPE_CHECKING:
@@ -38,8 +38,7 @@ def asks(on: PathObserver) -> list[Chat]:
 
 
 def check(facts: Facts) -> list[Hit]:
-    found = broken_on(facts.view, reasoning_whole, asks, "RS105")
-    return [hit_of(facts.view, broken, severity="warning") for broken in list(found.values())[:1]]
+    return first_hit(facts.view, reasoning_whole, asks, "RS105", severity="warning")
 
 
 RULE = Rule(

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from probes.laws.layout import layout, plain_chats
 from probes.rules.base import Rule
-from probes.rules.by_law import broken_on, hit_of
+from probes.rules.by_law import first_hit
 from probes.rules.view import Hit
 
 if TYPE_CHECKING:
@@ -32,8 +32,7 @@ def asks(on: PathObserver) -> list[Chat]:
 
 
 def check(facts: Facts) -> list[Hit]:
-    found = broken_on(facts.view, layout, asks, "ST102")
-    return [hit_of(facts.view, broken, severity="error") for broken in list(found.values())[:1]]
+    return first_hit(facts.view, layout, asks, "ST102", severity="error")
 
 
 RULE = Rule(

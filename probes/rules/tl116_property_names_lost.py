@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from probes.laws.optional import property_names
 from probes.rules.base import Rule
-from probes.rules.by_law import broken_on, hit_of
+from probes.rules.by_law import first_hit
 from probes.rules.view import Hit
 
 if TYPE_CHECKING:
@@ -33,8 +33,7 @@ def asks(on: PathObserver) -> list[Chat]:
 
 
 def check(facts: Facts) -> list[Hit]:
-    found = broken_on(facts.view, property_names, asks, "TL116")
-    return [hit_of(facts.view, broken, severity="error") for broken in list(found.values())[:1]]
+    return first_hit(facts.view, property_names, asks, "TL116", severity="error")
 
 
 RULE = Rule(
